@@ -9,11 +9,24 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
-from hotshot import BaseClasses, FreeLunchClassifier
+from hotshot import (
+    BaseClasses,
+    CentroidClassifier,
+    CosineClassifier,
+    FreeLunchClassifier,
+    MatchingClassifier,
+    named_method,
+    parameter_set,
+)
 from hotshot.bank import Space, pooled_covariance
 from hotshot.classifiers import (
+    METHOD_NAMES,
+    AlphaTIMClassifier,
+    BDCSPNClassifier,
     DiscriminantClassifier,
+    LaplacianShotClassifier,
     LogisticClassifier,
+    PTMAPClassifier,
     SoftmaxCalibrationClassifier,
     TunedFreeLunchClassifier,
     TwoCovarianceClassifier,
@@ -34,6 +47,10 @@ RIVALS = {
     "two covariances": TwoCovarianceClassifier(BASE),
     "softmax calibration": SoftmaxCalibrationClassifier(BASE),
     "free lunch": TunedFreeLunchClassifier(BASE),
+    "pt-map": PTMAPClassifier(BASE),
+    "bd-cspn": BDCSPNClassifier(BASE),
+    "laplacian-shot": LaplacianShotClassifier(BASE),
+    "alpha-tim": AlphaTIMClassifier(BASE),
 }
 every_rival = pytest.mark.parametrize("rival", RIVALS.values(), ids=RIVALS)
 
@@ -59,6 +76,32 @@ def check_same_up_to_a_constant(found, expected):
 
 
 # --- formulas ------------------------------------------------------------------------------------------------
+
+
+def test_centroid_is_the_nearest_mean():
+    model = CentroidClassifier(normalize=None).fit(X, Y)
+    distances = np.linalg.norm(QUERIES[:, None] - class_means(X, Y), axis=2)
+    assert np.array_equal(model.predict(QUERIES), distances.argmin(axis=1))
+    np.testing.assert_allclose(model.decision_function(QUERIES), -(distances**2))
+
+
+@pytest.mark.parametrize("base", [BASE, None], ids=["bank", "no bank"])
+def test_cl2n_centres_on_the_base_or_the_support_then_scales_to_unit_norm(base):
+    centre = (X if base is None else X_BASE).mean(axis=0)
+    distances = np.linalg.norm(unit(QUERIES - centre)[:, None] - class_means(unit(X - centre), Y), axis=2)
+    assert np.array_equal(CentroidClassifier(base).fit(X, Y).predict(QUERIES), distances.argmin(axis=1))
+
+
+def test_cosine_is_the_largest_cosine_to_the_mean_direction():
+    model = CosineClassifier(scale=7).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(QUERIES), 7 * unit(QUERIES) @ unit(class_means(unit(X), Y)).T)
+
+
+def test_matching_votes_by_softmax_of_cosines():
+    votes = np.exp(3 * unit(QUERIES) @ unit(X).T)
+    expected = np.stack([votes[:, c == Y].sum(axis=1) for c in range(4)], axis=1) / votes.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(MatchingClassifier(scale=3).fit(X, Y).predict_proba(QUERIES), expected)
+    assert np.isfinite(MatchingClassifier(scale=1e6).fit(X, Y).predict_proba(QUERIES)).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -119,19 +162,14 @@ def test_two_covariances_are_gaussian_densities(within, between, scale):
     check_same_up_to_a_constant(model.decision_function(QUERIES), np.stack(expected, axis=1))
 
 
-def test_softmax_calibration_with_all_of_the_own_mean_is_the_cosine_to_it():
-    support, queries, _ = normalised()
-    model = SoftmaxCalibrationClassifier(BASE, alpha=1, scale=7).fit(X, Y)
-    np.testing.assert_allclose(model.decision_function(QUERIES), 7 * queries @ unit(class_means(support, Y)).T)
-
-
-def test_softmax_calibration_pulls_by_the_softmax_of_cosines():
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_softmax_calibration_pulls_by_the_softmax_of_cosines(alpha):
     support, queries, samples = normalised()
     means, lenders = class_means(support, Y), class_means(samples, Y_BASE)
     weights = np.exp(16 * unit(means) @ unit(lenders).T)
-    pulled = 0.5 * means + 0.5 * weights @ lenders / weights.sum(axis=1, keepdims=True)
-    model = SoftmaxCalibrationClassifier(BASE, alpha=0.5, tau=16, scale=1).fit(X, Y)
-    np.testing.assert_allclose(model.decision_function(QUERIES), queries @ unit(pulled).T)
+    pulled = alpha * means + (1 - alpha) * weights @ lenders / weights.sum(axis=1, keepdims=True)
+    model = SoftmaxCalibrationClassifier(BASE, alpha=alpha, tau=16, scale=7).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(QUERIES), 7 * queries @ unit(pulled).T)
 
 
 @pytest.mark.parametrize("estimator", [DiscriminantClassifier, TwoCovarianceClassifier, SoftmaxCalibrationClassifier])
@@ -189,7 +227,8 @@ def test_every_value_to_choose_from_is_a_valid_setting(rival):
     for name, values in rival._choices.items():
         for value in values:
             model = clone(rival).set_params(base=non_negative, **{name: value}).fit(np.abs(X), Y)
-            assert np.isfinite(model.predict_proba(np.abs(QUERIES))).all()
+            predict = getattr(model, "predict_proba_batch", model.predict_proba)
+            assert np.isfinite(predict(np.abs(QUERIES))).all()
 
 
 # --- the power, and what is refused --------------------------------------------------------------------------
@@ -220,6 +259,21 @@ def test_base_classes_without_variance_are_refused(estimator):
         estimator(alike).fit(X, Y)
 
 
+@pytest.mark.parametrize("power", ["auto", 0.5])
+def test_cosine_takes_the_power_of_non_negative_features(power):
+    model, roots = CosineClassifier(power=power).fit(np.abs(X), Y), CosineClassifier(power=1).fit(np.sqrt(np.abs(X)), Y)
+    expected = roots.decision_function(np.sqrt(np.abs(QUERIES)))
+    np.testing.assert_allclose(model.decision_function(np.abs(QUERIES)), expected)
+    with pytest.raises(InputError, match="power=1"):
+        model.predict(QUERIES)
+
+
+@pytest.mark.parametrize("estimator", [CentroidClassifier, CosineClassifier, MatchingClassifier])
+def test_zero_vectors_have_a_defined_result(estimator):
+    model = estimator().fit(np.concatenate([X, np.zeros((1, WIDTH))]), [*Y, 0])
+    assert np.isfinite(model.predict_proba(np.zeros((2, WIDTH)))).all()
+
+
 @pytest.mark.parametrize(
     "rival",
     [
@@ -230,9 +284,38 @@ def test_base_classes_without_variance_are_refused(estimator):
         TwoCovarianceClassifier(between="some"),
         SoftmaxCalibrationClassifier(alpha=2),
         TunedFreeLunchClassifier(k=0),
+        PTMAPClassifier(alpha=0),
+        PTMAPClassifier(normalize="l2"),
+        BDCSPNClassifier(epsilon=-1),
+        BDCSPNClassifier(shift="often"),
+        LaplacianShotClassifier(k=0),
+        LaplacianShotClassifier(agreement=-1),
+        AlphaTIMClassifier(alpha=0.5),
+        AlphaTIMClassifier(tau=0),
+        AlphaTIMClassifier(steps=0),
     ],
     ids=repr,
 )
 def test_parameters_out_of_range_are_refused_in_fit(rival):
     with pytest.raises(ParameterError, match="parameter of"):
         rival.fit(X, Y)
+
+
+# --- by name -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_named_methods_fit_and_predict(name):
+    bank_X, bank_y = make_bank(10, 20, 6, seed=5)
+    base = BaseClasses.from_samples(bank_X[bank_y < 6], bank_y[bank_y < 6])
+    novel = bank_y >= 6
+    model = named_method(name, base).fit(bank_X[novel], bank_y[novel])
+    assert model.score(bank_X[novel], bank_y[novel]) > 0.8
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ParameterError, match="free-lunch"):
+        named_method("lunch", None)
+    with pytest.raises(ParameterError, match="'authors'"):
+        parameter_set("author")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from hotshot.classifiers.classifier import COUNT, POSITIVE, Interval, chosen, parameter
 from hotshot.classifiers.rival import TransductiveClassifier
@@ -47,15 +48,17 @@ class AlphaTIMClassifier(TransductiveClassifier):
     learning_rate: float = parameter(0.001, POSITIVE)
     steps: int = parameter(50, COUNT)
 
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(-self._settled()["tau"] / 2 * squared_euclidean(z, prototypes))
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+        return np.asarray(-settings["tau"] / 2 * squared_euclidean(z, prototypes))
 
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        settings = self._settled()
-        arguments = (self.support_, np.eye(len(self.prototypes_))[self.labels_], z, settings["alpha"], settings["tau"])
-        steps, length = settings["steps"], settings["learning_rate"]
-        prototypes = adam(lambda w: information_loss(w, *arguments)[1], self.prototypes_, length, steps)
-        scores = self._scores(z, prototypes)
+    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        members = np.eye(len(self.prototypes_))[self.labels_]
+
+        def slope(prototypes: np.ndarray) -> np.ndarray:
+            return information_slope(prototypes, self.support_, members, z, settings["alpha"], settings["tau"])
+
+        prototypes = adam(slope, self.prototypes_, settings["learning_rate"], settings["steps"])
+        scores = self._scores(z, prototypes, settings)
         return softmax(scores, axis=1), scores
 
 
@@ -74,27 +77,22 @@ def adam(slope: Callable[[np.ndarray], np.ndarray], start: np.ndarray, length: f
     return w
 
 
-def information_loss(
+def information_slope(
     prototypes: np.ndarray, support: np.ndarray, members: np.ndarray, queries: np.ndarray, alpha: float, tau: float
-) -> tuple[float, np.ndarray]:
-    r"""The loss of alpha-TIM and its gradient at prototypes (N, V), both for classes (S, N) of the support, one-hot.
+) -> np.ndarray:
+    r"""The gradient of the loss at prototypes (N, V), for classes (S, N) of the support, one-hot.
 
     With :math:`g_{qc} = \frac{\alpha}{(\alpha - 1) Q} (\bar p_c^{\alpha - 1} - p_{qc}^{\alpha - 1})` for the
     probabilities of the queries, the slope of their logits is :math:`p (g - \sum_c p g)`.
     """
     halves = np.sum(prototypes**2, axis=1) / 2
-    logits = tau * (support @ prototypes.T - halves)
-    value = -np.mean(np.sum(members * log_softmax(logits, axis=1), axis=1))
-    slopes_support = (softmax(logits, axis=1) - members) / len(support)
+    of_support = (softmax(tau * (support @ prototypes.T - halves), axis=1) - members) / len(support)
     p = np.maximum(softmax(tau * (queries @ prototypes.T - halves), axis=1), TINY)
     mean = p.mean(axis=0)
     if alpha == 1:
-        value += np.sum(mean * np.log(mean)) - np.sum(p * np.log(p)) / len(p)
         g = (np.log(mean) - np.log(p)) / len(p)
     else:
-        value += (np.sum(mean**alpha) - np.sum(p**alpha) / len(p)) / (alpha - 1)
         g = alpha / (alpha - 1) * (mean ** (alpha - 1) - p ** (alpha - 1)) / len(p)
-    slopes = p * (g - np.sum(p * g, axis=1, keepdims=True))
-    gradient = slopes_support.T @ support + slopes.T @ queries
-    gradient -= (slopes_support.sum(axis=0) + slopes.sum(axis=0))[:, None] * prototypes
-    return float(value), tau * gradient
+    of_queries = p * (g - np.sum(p * g, axis=1, keepdims=True))
+    gradient = of_support.T @ support + of_queries.T @ queries
+    return tau * (gradient - (of_support.sum(axis=0) + of_queries.sum(axis=0))[:, None] * prototypes)

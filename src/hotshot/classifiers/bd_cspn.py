@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
 from hotshot.classifiers.classifier import COUNT, NOT_NEGATIVE, POSITIVE, chosen, parameter
-from hotshot.classifiers.rival import TransductiveClassifier, means_by_class
+from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.transport.costs import squared_euclidean
 
 
@@ -35,20 +37,20 @@ class BDCSPNClassifier(TransductiveClassifier):
     shift: bool | str = chosen((False, True), "boolean")
     scale: float | str = parameter(10.0, POSITIVE)
 
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(self.scale * unit_vectors(z) @ unit_vectors(prototypes).T)
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+        return np.asarray(settings["scale"] * unit_vectors(z) @ unit_vectors(prototypes).T)
 
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        z, prototypes = self._rectified(z)
-        scores = self._scores(z, prototypes)
+    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        z, prototypes = self._rectified(z, settings)
+        scores = self._scores(z, prototypes, settings)
         return softmax(scores, axis=1), scores
 
-    def _rectified(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _rectified(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Queries (Q, V), shifted if the settings say so, and rectified prototypes (N, V)."""
-        settings, support = self._settled(), self.support_
+        support = self.support_
         if settings["shift"]:
             z = z + support.mean(axis=0) - z.mean(axis=0)
-        directions = unit_vectors(means_by_class(support, self.labels_))
+        directions = unit_vectors(self.prototypes_)
         samples = np.concatenate([support, z])
         cosines = unit_vectors(samples) @ directions.T
         members = np.concatenate([self.labels_, cosines[len(support) :].argmax(axis=1)])
@@ -80,13 +82,12 @@ class LaplacianShotClassifier(BDCSPNClassifier):
     k: int = parameter(3, COUNT)
     steps: int = parameter(20, COUNT)
 
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(-self._settled()["scale"] * squared_euclidean(z, prototypes))
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+        return np.asarray(-settings["scale"] * squared_euclidean(z, prototypes))
 
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        settings = self._settled()
-        z, prototypes = self._rectified(z)
-        scores = self._scores(z, prototypes)
+    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        z, prototypes = self._rectified(z, settings)
+        scores = self._scores(z, prototypes, settings)
         return smoothed(scores, neighbours(z, settings["k"]), settings["agreement"], settings["steps"]), scores
 
 

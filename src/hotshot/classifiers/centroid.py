@@ -9,19 +9,12 @@ from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
 from hotshot.classifiers.classifier import CENTRED, POSITIVE, SHARE, chosen, parameter
-from hotshot.classifiers.rival import (
-    ClassMeans,
-    JoinableRival,
-    SpaceRival,
-    means_by_class,
-    plain_transform,
-    require_samples,
-)
+from hotshot.classifiers.rival import MeansRival, SpaceRival, means_by_class, plain_transform, require_samples
 from hotshot.transport.costs import squared_euclidean
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CentroidClassifier(JoinableRival):
+class CentroidClassifier(MeansRival):
     """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
 
     Parameters
@@ -31,8 +24,7 @@ class CentroidClassifier(JoinableRival):
     {power}
     normalize : {"centre-l2", None}
         Subtract the mean, then scale to unit norm; None does neither.
-    include_base : bool
-        Whether to predict base classes too, by the means of their samples.
+    {include_base}
 
     Attributes
     ----------
@@ -44,17 +36,12 @@ class CentroidClassifier(JoinableRival):
     centre_ : array (V,)
         The mean that is subtracted; zero without normalisation.
 
-    See Also
-    --------
-    HOTClassifier : Calibrated Gaussians in place of class means.
-
     References
     ----------
     .. [1] Wang, Chao, Weinberger, van der Maaten: SimpleShot. arXiv:1911.04623, 2019.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from hotshot import CentroidClassifier
     >>> model = CentroidClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
     >>> model.predict([[3.0, 1.0]])
@@ -63,21 +50,24 @@ class CentroidClassifier(JoinableRival):
 
     normalize: str | None = parameter("centre-l2", CENTRED, None)
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self._set_transform(X, settings)
-        if self.base is None and self.normalize is not None:
-            self.centre_ = plain_transform(self.power_, unit=False)(X).mean(axis=0)
-        self.centroids_ = means_by_class(self._placed(X), labels)
-        if self.include_base and self.base is not None:
-            old = means_by_class(self._placed(require_samples(self.base)), self.base.labels)
-            self.centroids_ = np.concatenate([old, self.centroids_])[self._join_base()]
+    def _centre(self, X: np.ndarray, power: float, normalize: str | None) -> np.ndarray:
+        if self.base is None and normalize is not None:
+            return np.asarray(plain_transform(power, unit=False)(X).mean(axis=0))
+        return super()._centre(X, power, normalize)
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         transform = plain_transform(self.power_, self.centre_, unit=self.normalize is not None)
         return np.asarray(transform(X.astype(np.float64)))
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(-squared_euclidean(self._placed(X), self.centroids_))
+    def _base_means(self) -> np.ndarray:
+        assert self.base is not None
+        return means_by_class(self._placed(require_samples(self.base)), self.base.labels)
+
+    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.centroids_ = means
+
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(-squared_euclidean(z, self.centroids_))
 
     def _evidence(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(unit_vectors(self._placed(X)) @ unit_vectors(self.centroids_).T)
@@ -107,13 +97,12 @@ class SoftmaxCalibrationClassifier(SpaceRival):
     tau: float | str = chosen((8.0, 4.0, 16.0, 32.0), POSITIVE)
     scale: float = parameter(10.0, POSITIVE)
 
-    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
-        means, share = known.means, settings["alpha"]
-        if known.prepared is not None:
-            lenders = known.prepared.means.astype(np.float64)
+    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
+        if self.base is not None:
+            lenders, share = self._base_means(), settings["alpha"]
             lent = softmax(settings["tau"] * unit_vectors(means) @ unit_vectors(lenders).T, axis=1) @ lenders
-            means = np.where(known.is_new[:, None], share * means + (1 - share) * lent, means)
+            means = np.where(self.new_classes[:, None], share * means + (1 - share) * lent, means)
         self.directions_ = unit_vectors(means)
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.scale * self._placed(X) @ self.directions_.T)
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.scale * z @ self.directions_.T)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.bank import PreparedBase
 from hotshot.classifiers.classifier import POSITIVE, SHARE, chosen
-from hotshot.classifiers.rival import ClassMeans, SpaceRival
+from hotshot.classifiers.rival import SpaceRival
 from hotshot.errors import InputError
 from hotshot.model.two_covariances import predictive, two_covariances
 from hotshot.transport.costs import squared_euclidean
@@ -38,17 +37,17 @@ class DiscriminantClassifier(SpaceRival):
 
     shrinkage: float | str = chosen((0.9, 0.5, 0.8, 0.97), SHARE)
 
-    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
-        self.means_ = known.means
-        self.variances_ = np.ones(known.means.shape[1])
-        if known.prepared is not None:
-            spectrum, share = _checked_spectrum(known.prepared), settings["shrinkage"]
+    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.means_, self.variances_ = means, np.ones(means.shape[1])
+        prepared = self._prepared()
+        if prepared is not None:
+            spectrum, share = checked_spectrum(prepared.spectrum), settings["shrinkage"]
             variances = (1 - share) * spectrum + share * spectrum.mean()
             self.variances_ = np.maximum(variances, SMALLEST_VARIANCE * spectrum.mean())
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
+    def _score(self, z: np.ndarray) -> np.ndarray:
         deviations = np.sqrt(self.variances_)
-        return np.asarray(-squared_euclidean(self._placed(X) / deviations, self.means_ / deviations) / 2)
+        return np.asarray(-squared_euclidean(z / deviations, self.means_ / deviations) / 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -75,30 +74,29 @@ class TwoCovarianceClassifier(SpaceRival):
     within: float | str = chosen((0.7, 0.5, 0.85), SHARE)
     between: float | str = chosen((0.5, 0.2, 0.8), SHARE)
 
-    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
-        self.projection_ = np.eye(known.means.shape[1])
-        self.means_, self.variances_ = known.means, np.ones_like(known.means)
-        if known.prepared is not None:
-            _checked_spectrum(known.prepared)
-            two = two_covariances(known.prepared, *(float(settings[name]) for name in ("within", "between", "scale")))
+    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.projection_ = np.eye(means.shape[1])
+        self.means_, self.variances_ = means, np.ones_like(means)
+        prepared = self._prepared()
+        if prepared is not None:
+            checked_spectrum(prepared.spectrum)
+            two = two_covariances(prepared, *(float(settings[name]) for name in ("within", "between", "scale")))
             self.projection_ = (two.axes / two.deviations[:, None]).astype(np.float64)
-            centre = known.prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
-            ratios, means = two.ratios.astype(np.float64), known.means @ self.projection_
-            self.means_, self.variances_ = predictive(ratios, centre, means, known.shots)
+            centre = prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
+            ratios = two.ratios.astype(np.float64)
+            self.means_, self.variances_ = predictive(ratios, centre, means @ self.projection_, shots)
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        z, blocks = self._placed(X) @ self.projection_, []
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        z, blocks = z @ self.projection_, []
         for rows in slices(len(z), max(1, MOST_DIFFERENCES // max(1, self.means_.size))):
             difference = z[rows, None] - self.means_
             blocks.append(-np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2)
         return np.concatenate(blocks)
 
 
-def _checked_spectrum(prepared: PreparedBase) -> np.ndarray:
+def checked_spectrum(spectrum: np.ndarray) -> np.ndarray:
     """Variances within base classes (axes,); raise if they are only rounding errors."""
-    rounding = float(np.finfo(prepared.spectrum.dtype).eps)
-    spectrum = np.asarray(prepared.spectrum, dtype=np.float64)
     # Features have norm 1.
-    if spectrum.max() <= (10 * rounding) ** 2:
+    if spectrum.max() <= (10 * float(np.finfo(spectrum.dtype).eps)) ** 2:
         raise InputError("The samples of each base class are identical: pass base classes whose samples differ.")
-    return spectrum
+    return np.asarray(spectrum, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from hotshot.bank import BaseClasses, Space
@@ -22,11 +22,6 @@ from hotshot.classifiers.hot import AXES, HOTClassifier, published
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.high_level import NEAREST
-
-SHARED = (
-    "base", "power", "normalize", "n_components", "alpha", "alpha_rule", "head", "n_generated",
-    "support_weight", "C", "random_state",
-)  # fmt: skip
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,10 +53,6 @@ class FreeLunchClassifier(CalibratedClassifier):
         As in ``HOTClassifier``.
     learned_cost_ : array (B, targets)
         Squared distances to the means.
-
-    See Also
-    --------
-    HOTClassifier : Transfer weights from optimal transport.
 
     References
     ----------
@@ -98,15 +89,16 @@ class FreeLunchClassifier(CalibratedClassifier):
     def _as_hot(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         # A subclass may have fewer parameters than it has attributes.
         settings = {**vars(self), **settings}
-        same: dict[str, Any] = HOTClassifier(
-            power_on_base=self.normalize is not None,
-            cost=NEAREST,
-            n_retrieved=settings["k"],
-            mean_rule="free-lunch",
-            per="sample",
-            **{name: settings[name] for name in SHARED},
-        ).get_params(deep=False)
-        return same
+        same = {f.name: settings[f.name] for f in fields(FreeLunchClassifier) if f.name != "k"}
+        different = {
+            "power_on_base": self.normalize is not None,
+            "cost": NEAREST,
+            "n_retrieved": settings["k"],
+            "mean_rule": "free-lunch",
+            "per": "sample",
+        }
+        parameters: dict[str, Any] = HOTClassifier(**same, **different).get_params(deep=False)
+        return parameters
 
 
 class TunedFreeLunchClassifier(FreeLunchClassifier):

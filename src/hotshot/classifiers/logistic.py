@@ -41,9 +41,8 @@ class LogisticClassifier(JoinableRival):
     power: float | str = chosen(POWERS, NUMBER)
     normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self._set_transform(X, settings)
-        z, weights = self._placed(X), None
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        weights = None
         if self.include_base and self.base is not None:
             samples, of_base = some_samples(self.base, max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
             labels = np.concatenate([of_base, len(self.base.names) + labels])
@@ -56,12 +55,12 @@ class LogisticClassifier(JoinableRival):
         theta, self.converged_ = fit_logistic(coordinates.T, labels, weights, C=settings["C"], tol=1e-8)
         if not self.converged_:
             warnings.warn(
-                "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=4
+                "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=5
             )
         self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self._placed(X) @ self.coef_.T + self.intercept_)
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(z @ self.coef_.T + self.intercept_)
 
     def _evidence(self, X: np.ndarray) -> np.ndarray:
         return self._probabilities(self._finite_logits(X))

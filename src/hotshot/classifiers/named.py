@@ -91,16 +91,14 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
 
 def joint_methods(estimators: Mapping[str, Any], batch: bool) -> tuple[str, ...]:
     """Names of the methods that classify the queries of a task jointly: with `batch` all that can, else none."""
-    if not batch:
-        for name, own in estimators.items():
-            if isinstance(own, TransductiveClassifier):
-                raise ParameterError(
-                    f"Method '{name}' classifies the queries of a task jointly: pass batch=True (hotshot evaluate "
-                    "--batch), or leave it out."
-                )
-        return ()
-    jointly = tuple(name for name, own in estimators.items() if _predicts_jointly(own))
-    if not jointly:
+    only_jointly = [name for name, method in estimators.items() if isinstance(method, TransductiveClassifier)]
+    if not batch and only_jointly:
+        raise ParameterError(
+            f"Method '{only_jointly[0]}' classifies the queries of a task jointly: pass batch=True (hotshot evaluate "
+            "--batch), or leave it out."
+        )
+    jointly = tuple(name for name, method in estimators.items() if batch and _predicts_jointly(method))
+    if batch and not jointly:
         raise ParameterError(
             f"No method of {', '.join(estimators)} has predict_batch: leave out batch, or add a method that "
             "classifies queries jointly, such as hot or pt-map."
@@ -121,7 +119,7 @@ def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequ
     alone = f"{reference} one by one"
     if alone in estimators:
         raise ParameterError(f"methods has {alone!r}, which batch=True adds itself: give it another name.")
-    names = [own for name in estimators for own in ((name, alone) if name == reference else (name,))]
+    names = [each for name in estimators for each in ((name, alone) if name == reference else (name,))]
     return {name: estimators[reference if name == alone else name] for name in names}
 
 
@@ -137,38 +135,36 @@ def table_name(method: Any) -> str:
 
 def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     """Estimators by their names in tables, from names, estimators, or a dict of either."""
-    if isinstance(methods, str):
-        methods = [methods]
-    if not isinstance(methods, dict):
-        # Ensembles can be iterated over, but are one estimator.
-        listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
-        names = [table_name(m) for m in listed]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ParameterError(f"methods has {twice[0]!r} more than once: pass a dict of names to estimators.")
-        methods = dict(zip(names, listed, strict=True))
-    if not methods:
+    if isinstance(methods, dict):
+        named = [(str(name), method) for name, method in methods.items()]
+    else:
+        # Names are no lists of letters, and an ensemble, which can be iterated over, is one estimator.
+        is_one = isinstance(methods, str) or hasattr(methods, "fit") or not hasattr(methods, "__iter__")
+        named = [(table_name(method), method) for method in ([methods] if is_one else methods)]
+    if not named:
         raise ParameterError(f"methods is empty: name at least one of {', '.join(METHOD_NAMES)}.")
-    resolved = {}
-    for name, method in methods.items():
-        if isinstance(method, str):
-            if base is None and not (method in METHODS_WITHOUT_BASE or is_user_code(method)):
-                named_method(method, base)
-                raise ParameterError(
-                    f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
-                    f"{', '.join(METHODS_WITHOUT_BASE)}."
-                )
-            method = named_method(method, base)
-        if isinstance(method, type):
+    names = [name for name, _ in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"methods has {name!r} more than once: pass a dict, and give each its own name.")
+    return {name: _resolved(name, method, base) for name, method in named}
+
+
+def _resolved(name: str, method: Any, base: BaseClasses | None) -> Any:
+    """The estimator of one method; `name` is that in tables."""
+    if isinstance(method, str):
+        needs_base = not (method in METHODS_WITHOUT_BASE or is_user_code(method))
+        method = named_method(method, base)
+        if base is None and needs_base:
             raise ParameterError(
-                f"Method '{name}' must be an instance, got the class itself: write {method.__name__}()."
+                f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
+                f"{', '.join(METHODS_WITHOUT_BASE)}."
             )
-        if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
-            raise ParameterError(
-                f"Method '{name}' must be a method's name or a scikit-learn classifier, with fit, predict and "
-                f"get_params, got {type(method).__name__}."
-            )
-        if str(name) in resolved:
-            raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")
-        resolved[str(name)] = method
-    return resolved
+    if isinstance(method, type):
+        raise ParameterError(f"Method '{name}' must be an instance, got the class itself: write {method.__name__}().")
+    if not all(hasattr(method, needed) for needed in ("fit", "predict", "get_params")):
+        raise ParameterError(
+            f"Method '{name}' must be a method's name or a scikit-learn classifier, with fit, predict and "
+            f"get_params, got {type(method).__name__}."
+        )
+    return method

@@ -44,25 +44,20 @@ class PTMAPClassifier(TransductiveClassifier):
 
     assumes_balance = True
 
-    def _fit_support(self, support: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        # Subtracted after the first scaling, where `predict_batch` subtracts the mean of the queries.
         by_task = settings["normalize"] == "task"
-        # Subtracted in normalised features, where `predict_batch` takes the mean of the queries.
-        self.task_centre_ = support.mean(axis=0) if by_task else np.zeros(support.shape[1])
-        if by_task:
-            support = unit_vectors(support - self.task_centre_)
-        super()._fit_support(support, labels, settings)
+        self.task_centre_ = z.mean(axis=0) if by_task else np.zeros(z.shape[1])
+        super()._learn_z(unit_vectors(z - self.task_centre_) if by_task else z, labels, settings)
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        z = self._placed(X)
-        if self._settled()["normalize"] == "task":
-            z = unit_vectors(z - self.task_centre_)
-        return self._scores(z, self.prototypes_)
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        by_task = self._settled()["normalize"] == "task"
+        return super()._score(unit_vectors(z - self.task_centre_) if by_task else z)
 
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(-self._settled()["sharpness"] * squared_euclidean(z, prototypes))
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+        return np.asarray(-settings["sharpness"] * squared_euclidean(z, prototypes))
 
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        settings = self._settled()
+    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         # The direction of a single query is all that it has.
         if settings["normalize"] == "task" and len(z) > 1:
             z = unit_vectors(z - z.mean(axis=0))
@@ -72,7 +67,7 @@ class PTMAPClassifier(TransductiveClassifier):
             plan = balanced_assignment(z, centres, settings["sharpness"])
             targets = (sums + plan.T @ z) / (counts + plan.sum(axis=0)[:, None])
             centres = centres + settings["alpha"] * (targets - centres)
-        return balanced_assignment(z, centres, settings["sharpness"]), self._scores(z, centres)
+        return balanced_assignment(z, centres, settings["sharpness"]), self._scores(z, centres, settings)
 
 
 def balanced_assignment(z: np.ndarray, centres: np.ndarray, sharpness: float) -> np.ndarray:

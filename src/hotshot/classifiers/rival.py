@@ -1,4 +1,4 @@
-"""What simple classifiers share: one transform of features, class means, outlier scores, base classes beside."""
+"""What the rivals share: one transform of features, class means, outlier scores, base classes in the predictions."""
 
 from __future__ import annotations
 
@@ -30,28 +30,52 @@ def plain_transform(power: float, centre: np.ndarray | None = None, *, unit: boo
     return FeatureTransform(power, 0.0, 1.0, centre, None, unit)
 
 
-def require_samples(bank: BaseClasses) -> np.ndarray:
+def require_samples(bank: BaseClasses | None) -> np.ndarray:
     """The samples of a bank (samples, V); raise if it has none."""
-    if bank.samples is None:
+    if bank is None or bank.samples is None:
         raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
     return bank.samples
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Rival(FewShotClassifier):
-    """Base of classifiers of transformed features; "centre-l2" subtracts the mean of the base samples."""
+    """Base of classifiers of transformed features z (samples, V); subclasses define ``_learn_z`` and ``_score``."""
+
+    centre_: np.ndarray | None = None
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.power_ = float(settings["power"])
+        self._learn_z(self._placed(X), labels, settings)
+
+    def _placed(self, X: np.ndarray) -> np.ndarray:
+        """Samples in the space of the classifier: power, centre and unit norm, unless a subclass has another."""
+        return np.asarray(plain_transform(self.power_, self.centre_)(X.astype(np.float64)))
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return self._score(self._placed(X))
+
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BankRival(Rival):
+    """A rival with a bank; "centre-l2" subtracts the mean of its samples, and without a bank nothing."""
 
     base: BaseClasses | None = parameter(None)
     power: float | str = chosen(POWERS, NUMBER)
 
-    def _set_transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self.power_, self.centre_ = float(settings["power"]), np.zeros(X.shape[1])
-        if self.base is not None and settings["normalize"] == "centre-l2":
-            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.centre_ = self._centre(X, float(settings["power"]), settings["normalize"])
+        super()._fit(X, labels, settings)
 
-    def _placed(self, X: np.ndarray) -> np.ndarray:
-        """Samples in the space of the classifier."""
-        return np.asarray(plain_transform(self.power_, self.centre_)(X.astype(np.float64)))
+    def _centre(self, X: np.ndarray, power: float, normalize: str | None) -> np.ndarray:
+        """What is subtracted from all samples (V,)."""
+        if self.base is None or normalize != "centre-l2":
+            return np.zeros(X.shape[1])
+        return np.asarray(self.base.centre(power), dtype=np.float64)
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Outlier score of each sample (samples,): the larger, the less likely it belongs to any class.
@@ -67,7 +91,7 @@ class Rival(FewShotClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class JoinableRival(Rival):
+class JoinableRival(BankRival):
     """A rival that can predict base classes too."""
 
     include_base: bool = parameter(False, "boolean")
@@ -81,41 +105,50 @@ class JoinableRival(Rival):
         return order
 
 
-@dataclass(frozen=True)
-class ClassMeans:
-    """Means (N, V) and numbers (N,) of the samples of all classes, which of them are new (N,), and the bank, if any."""
+class MeansRival(JoinableRival):
+    """Base of classifiers by class means; subclasses define ``_learn_means`` and ``_base_means``."""
 
-    means: np.ndarray
-    shots: np.ndarray
-    is_new: np.ndarray
-    prepared: PreparedBase | None
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        means, shots = means_by_class(z, labels), np.bincount(labels)
+        if self.include_base and self.base is not None:
+            order = self._join_base()
+            means = np.concatenate([self._base_means(), means])[order]
+            shots = np.concatenate([self.base.counts, shots])[order]
+        self._learn_means(means, shots, settings)
+
+    def _base_means(self) -> np.ndarray:
+        """Means of the base classes (B, V) in the space of the classifier."""
+        raise NotImplementedError
+
+    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
+        """Fit to the means (N, V) and numbers of samples (N,) of all classes."""
+        raise NotImplementedError
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SpaceRival(JoinableRival):
-    """Base of classifiers by class means in the space of ``HOTClassifier``; subclasses define ``_fit_means``."""
+class SpaceRival(MeansRival):
+    """Base of classifiers by class means in the space of ``HOTClassifier``."""
 
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.power_ = float(settings["power"])
-        prepared = None if self.base is None else self.base.prepare(Space(power=self.power_))
-        centre = np.zeros(X.shape[1])
-        self.transform_ = plain_transform(self.power_, centre) if prepared is None else prepared.transform
-        means, counts = means_by_class(self._placed(X), labels), np.bincount(labels)
-        if self.include_base and self.base is not None and prepared is not None:
-            order = self._join_base()
-            means = np.concatenate([prepared.means.astype(np.float64), means])[order]
-            counts = np.concatenate([self.base.counts, counts])[order]
-        self._fit_means(ClassMeans(means, counts, self.new_classes, prepared), settings)
+        prepared = self._prepared()
+        self.transform_ = plain_transform(self.power_, np.zeros(X.shape[1])) if prepared is None else prepared.transform
+        self._learn_z(self._placed(X), labels, settings)
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(self.transform_(cast(X, np.asarray(self.transform_.centre).dtype)), dtype=np.float64)
 
-    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
-        raise TypeError(f"{type(self).__name__} must define _fit_means.")
+    def _prepared(self) -> PreparedBase | None:
+        """The bank in the space of ``HOTClassifier``."""
+        return None if self.base is None else self.base.prepare(Space(power=self.power_))
+
+    def _base_means(self) -> np.ndarray:
+        prepared = self._prepared()
+        assert prepared is not None
+        return prepared.means.astype(np.float64)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TransductiveClassifier(Rival):
+class TransductiveClassifier(BankRival):
     """Base of classifiers that use all queries of a task together; subclasses define ``_scores`` and ``_assigned``.
 
     ``predict`` classifies each sample alone, as scikit-learn demands: it is the start of the method, from the means of
@@ -127,21 +160,15 @@ class TransductiveClassifier(Rival):
     # Whether the method is told that all classes have as many queries: settings are then chosen on such tasks.
     assumes_balance: ClassVar[bool] = False
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self._set_transform(X, settings)
-        self._fit_support(self._placed(X), labels, settings)
-
-    def _fit_support(self, support: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        """Keep the normalised support samples (S, V), their classes (S,) and the means of these (N, V)."""
-        self.support_, self.labels_ = support, labels
-        self.prototypes_ = means_by_class(support, labels)
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.support_, self.labels_, self.prototypes_ = z, labels, means_by_class(z, labels)
 
     def _settled(self) -> Mapping[str, Any]:
         """The parameters, with the values for "auto" that the fit chose."""
         return self._resolved(self.choice() if self.base is None else Choice(self.chosen_))
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self._scores(self._placed(X), self.prototypes_)
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        return self._scores(z, self.prototypes_, self._settled())
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probability of each class (samples, N) for all queries of a task, jointly; they depend on all rows."""
@@ -158,12 +185,12 @@ class TransductiveClassifier(Rival):
         """Probabilities and scores (samples, N) of raw samples."""
         X = self._checked(X)
         self._finite_logits(X)
-        return self._assigned(self._placed(X))
+        return self._assigned(self._placed(X), self._settled())
 
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        """Logits (samples, N) of normalised samples for given prototypes."""
-        raise TypeError(f"{type(self).__name__} must define _scores.")
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+        """Logits (samples, N) of transformed samples for given prototypes."""
+        raise NotImplementedError
 
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities (Q, N) of normalised queries (Q, V), and scores that decide between equal ones."""
-        raise TypeError(f"{type(self).__name__} must define _assigned.")
+    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities (Q, N) of transformed queries (Q, V), and scores that decide between equal ones."""
+        raise NotImplementedError
