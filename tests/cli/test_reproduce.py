@@ -9,7 +9,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot.evaluation import tuning
-from hotshot.paper import EXPERIMENTS, load_findings, one_task
+from hotshot.paper import EXPERIMENTS, load_findings, transport
 
 pytestmark = pytest.mark.usefixtures("few_explored_tasks")
 
@@ -34,7 +34,7 @@ def test_every_experiment_is_listed(hotshot):
 
 
 def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_task, "PER_CLASS", 20)
+    monkeypatch.setattr(transport, "PER_CLASS", 20)
     flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
     run = hotshot("reproduce", "--all", *flags)
     assert run.returncode == 0, run.stderr

@@ -66,24 +66,26 @@ EXAMPLES = {
     "histogram": lambda: figures.histogram(
         {"_first": 100 * numbers(50) / numbers(50).max(), "$y$": np.arange(0, 101, 2)},
         edges=np.arange(0, 101, 5),
-        x_label="accuracy (%)",
-        label="tasks",
         title="Tasks",
     ),
     "weights": lambda: figures.weights(
         numbers(12), {"_first": numbers(12, seed=1), "$y$": numbers(12, seed=2)}, names(12), title="Weights"
     ),
     "ranking": lambda: figures.ranking(names(10), -np.sort(-numbers(10)), label="weight $w$", title=HOSTILE[0] * 3),
-    "sample_weights": lambda: figures.sample_weights(
-        {"$y$": numbers(60), HOSTILE[2] * 5: numbers(60, seed=1)}, label="weight $m$", title="Samples"
+    "numbered panels": lambda: figures.weight_panels(
+        {"$y$": (numbers(60), []), HOSTILE[2] * 3: (numbers(60, seed=1), [])},
+        label="weight $m$",
+        x_label="samples",
+        title="Samples",
+    ),
+    "named panels": lambda: figures.weight_panels(
+        {"_in": (numbers(30), names(30)), "$cross$": (numbers(75, seed=1) / 4, names(75))},
+        label="weight $m$",
+        x_label="base class",
+        title="Plans",
     ),
     "embedding": lambda: figures.embedding(
         {"_first": panel(5.0), "$y$": panel(2.0)}, names(4), title="Generated features"
-    ),
-    "plans": lambda: figures.plans(
-        {"_in": (numbers(30), names(30)), "$cross$": (numbers(75, seed=1) / 4, names(75))},
-        label="transfer weight",
-        title="Plans",
     ),
 }
 

@@ -60,7 +60,7 @@ def test_series_differ_without_colour():
     assert len({c.lines[0].get_marker() for c in dots.containers}) == 5
     curves = figures.lines([1], series, x_label="", label="").axes[0]
     assert len({line.get_marker() for line in curves.lines}) == 5
-    bars = figures.histogram({k: [1.0] for k in series}, edges=np.array([0, 2]), x_label="", label="").axes[0]
+    bars = figures.histogram({k: [1.0] for k in series}, edges=np.array([0, 2])).axes[0]
     assert len({c.patches[0].get_hatch() for c in bars.containers}) == 5
 
 
@@ -90,7 +90,7 @@ def test_numbers_on_a_logarithmic_axis_are_plain():
 def test_histograms_count_every_task_in_bars_side_by_side():
     values = {"a": np.array([0, 9.9, 10, 55, 100]), "b": np.array([100.0, 100.0])}
     edges = np.array([0, 10, 50, 100])
-    axes = figures.histogram(values, edges=edges, x_label="accuracy", label="tasks").axes[0]
+    axes = figures.histogram(values, edges=edges).axes[0]
     first, second = axes.containers
     assert [bar.get_height() for bar in first] == [2, 1, 2]
     assert [bar.get_height() for bar in second] == [0, 0, 2]
@@ -115,15 +115,6 @@ def test_rankings_go_down_with_a_number_at_each_bar():
     assert [text.get_text() for text in axes.texts] == ["68.6", "9", "0"]
 
 
-def test_sample_weights_have_the_order_of_the_first_panel_on_one_scale():
-    first, second = examples.numbers(30), examples.numbers(30, seed=1)
-    axes = figures.sample_weights({"a": first, "b": second}, label="weight").axes
-    for panel, weights in zip(axes, (first, second), strict=True):
-        np.testing.assert_allclose([bar.get_height() for bar in panel.patches], weights[np.argsort(-first)])
-        np.testing.assert_allclose(panel.lines[0].get_ydata(), weights.mean())
-    assert axes[0].get_ylim() == axes[1].get_ylim()
-
-
 def test_stars_are_support_and_diamonds_generated():
     given = examples.panel(3.0)
     axes = figures.embedding({"hot": given}, list("abcd")).axes[0]
@@ -137,13 +128,16 @@ def test_stars_are_support_and_diamonds_generated():
     assert scales[0] == pytest.approx(scales[1], rel=1e-3)
 
 
-def test_plans_go_down_on_one_scale_and_names_follow():
-    given = {
-        "in": (np.array([0.1, 0.6, 0.3]), ["a", "b", "c"]),
-        "cross": (np.full(64, 0.2), [f"name_of_class_{i}" for i in range(64)]),
-    }
-    inside, cross = figures.plans(given, label="weight").axes
-    assert [bar.get_height() for bar in inside.patches] == [0.6, 0.3, 0.1]
-    assert ticks(inside.xaxis) == ["b", "c", "a"]
-    assert len(ticks(cross.xaxis)) == 64
-    assert inside.get_ylim() == cross.get_ylim()
+@pytest.mark.parametrize("n_names", [0, 64])
+def test_panels_of_weights_keep_their_order_on_one_scale(n_names):
+    given = {"in": np.array([0.1, 0.6, 0.3]), "cross": np.full(64, 0.2)}
+    names = [f"name_of_class_{i}" for i in range(n_names)]
+    panels = {heading: (values, names[: len(values)]) for heading, values in given.items()}
+    figure = figures.weight_panels(panels, label="weight", x_label="")
+    for axes, values in zip(figure.axes, given.values(), strict=True):
+        assert [bar.get_height() for bar in axes.patches] == values.tolist()
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), values.mean())
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+    if n_names:
+        assert ticks(figure.axes[0].xaxis) == names[:3]
+        assert len(ticks(figure.axes[1].xaxis)) == 64

@@ -13,7 +13,7 @@ from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, paramete
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
 from hotshot.evaluation.tables import Number, percent
-from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, accuracy, cross_domain, speed
+from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, accuracy, cross_domain
 from hotshot.paper import setting as settings
 from hotshot.paper.findings import paired, standing
 from hotshot.paper.published import published, published_systems
@@ -100,7 +100,7 @@ def test_no_tasks_are_not_taken_for_all_of_them():
     [("toys", True, 0.5), ("CIFAR-FS", True, 0.8), ("cub", True, 1.0), ("CIFAR-FS", False, 1.0)],
 )
 def test_the_authors_set_takes_the_power_of_the_dataset(name, positive, power):
-    model = settings.hot_as_published(feature_set(name, positive=positive), head="bound")
+    model = accuracy.hot_as_published(feature_set(name, positive=positive), head="bound")
     expected = {**parameter_set("authors"), "power": power, "head": "bound"}
     assert {key: value for key, value in model.get_params().items() if key in expected} == expected
 
@@ -191,7 +191,7 @@ def test_one_backbone_says_how_to_add_others_and_has_published_numbers_on_the_pa
 def test_the_same_base_classes_lose_nothing():
     toys = feature_set()
     twin = replace(feature_set(), name="twin")
-    inside, outside = cross_domain.run(setting_of(toys, twin)).tables[0].rows
+    inside, outside = cross_domain.run_cross_domain(setting_of(toys, twin)).tables[0].rows
     assert inside[1:5] == outside[1:5]
     assert inside[5] is inside[6] is None
     assert outside[5] == outside[6] == Number(0.0, 0.0, signed=True)
@@ -199,7 +199,7 @@ def test_the_same_base_classes_lose_nothing():
 
 def test_other_base_classes_are_evaluated_on_the_tasks_of_the_main_set(few):
     toys, other = feature_set(), feature_set("other", seed=5)
-    findings = cross_domain.run(setting_of(toys, other))
+    findings = cross_domain.run_cross_domain(setting_of(toys, other))
     inside, outside = findings.tables[0].rows
     methods = {"in": HOTClassifier(toys.base), "out": HOTClassifier(other.base)}
     own = evaluated(toys, methods, shots=1)
@@ -217,7 +217,7 @@ def test_other_base_classes_are_evaluated_on_the_tasks_of_the_main_set(few):
 def test_sets_of_another_width_or_extractor_are_left_out_with_the_reason():
     toys = feature_set(backbone="Conv4")
     wide, foreign = feature_set("wide", width=9), feature_set("foreign", backbone="ResNet10")
-    findings = cross_domain.run(setting_of(toys, wide, foreign, tasks=2))
+    findings = cross_domain.run_cross_domain(setting_of(toys, wide, foreign, tasks=2))
     assert findings.sentences[0] == "wide was left out: its features have 9 entries, those of toys 6."
     assert findings.sentences[1] == "foreign was left out: its features come from ResNet10, those of toys from Conv4."
     assert "the half least like them" in findings.sentences[2]
@@ -232,40 +232,29 @@ def test_the_nearer_half_holds_the_base_classes_around_the_novel_ones():
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     X = np.repeat(directions, 20, axis=0) + 0.01 * rng.normal(size=(100, 2))
     novel = np.repeat([[1.0, -0.1], [1.0, 0.1]], 10, axis=0)
-    near, far = cross_domain.halves(
-        FeatureSet("angles", BaseClasses.from_samples(X, y), novel, np.repeat(["a", "b"], 10))
-    )
+    features = FeatureSet("angles", BaseClasses.from_samples(X, y), novel, np.repeat(["a", "b"], 10))
+    near, far = cross_domain.halves(features).values()
     assert list(near.names) == ["near", "nearer", "nearest"]
     assert list(far.names) == ["far", "farther"]
     assert np.array_equal(near.samples[:20], X[y == "near"])
 
 
-def test_other_sets_of_one_name_are_named_by_their_backbones():
-    others = [feature_set("birds", seed=i, backbone=f"Conv{i}") for i in (4, 6)]
-    rows = cross_domain.run(setting_of(feature_set(), *others, tasks=2)).tables[0].rows
-    assert [row[0] for row in rows] == ["toys, in-domain", "birds, Conv4", "birds, Conv6"]
-
-
-def test_a_single_base_class_needs_another_dataset():
+@pytest.mark.parametrize("kind", ["one class", "no samples"])
+def test_a_bank_that_cannot_be_halved_needs_another_dataset(kind, tmp_path):
     toys = feature_set()
-    one = replace(toys, base=cross_domain.subset(toys.base, np.array([0])))
+    toys.base.save(tmp_path / "bank", samples=False, covariance="diagonal")
+    one = cross_domain.subset(toys.base, np.array([0]))
+    base = one if kind == "one class" else BaseClasses.load(tmp_path / "bank")
     with pytest.raises(ParameterError, match="cannot be halved: give another dataset with --other"):
-        cross_domain.run(setting_of(one))
+        cross_domain.run_cross_domain(setting_of(replace(toys, base=base)))
 
 
 def test_halves_are_compared_with_each_other():
     toys = feature_set()
-    findings = cross_domain.run(setting_of(toys))
-    near, far = cross_domain.halves(toys)
+    findings = cross_domain.run_cross_domain(setting_of(toys))
+    near, far = cross_domain.halves(toys).values()
     found = evaluated(toys, {"near": HOTClassifier(near), "far": HOTClassifier(far)}, shots=1)
     assert f"H-OT loses {percent(found.difference('far', 1), signed=True)} points" in findings.sentences[1]
-
-
-def test_a_bank_without_samples_cannot_be_halved(tmp_path):
-    toys = feature_set()
-    toys.base.save(tmp_path / "bank", samples=False, covariance="diagonal")
-    with pytest.raises(ParameterError, match="--other"):
-        cross_domain.subset(BaseClasses.load(tmp_path / "bank"), np.array([0]))
 
 
 # Speed
@@ -280,7 +269,7 @@ def test_ratios_of_speed_are_those_of_the_seconds():
         ("H-OT, timed", 1): 0.02,
         ("H-OT, timed", 5): 0.5,
     }
-    findings = speed.run(setting_with(seconds)(feature_set("CUB")))
+    findings = accuracy.run_speed(setting_with(seconds)(feature_set("CUB")))
     milliseconds = [[number and number.mean for number in row[1:]] for row in findings.tables[0].rows]
     assert milliseconds == [[250, 500, 2110, 8240], [600, 800, 2600, 11120], [20, 500, None, None]]
     assert [number.published for number in findings.tables[0].rows[1][1:]] == [False, False, True, True]
@@ -299,9 +288,9 @@ def test_speed_is_measured_in_this_process_on_few_tasks(monkeypatch):
         return plain(self, methods, **request)
 
     monkeypatch.setattr(Setting, "evaluate", watched)
-    monkeypatch.setattr(speed, "FEW", 2)
-    monkeypatch.setattr(speed, "MORE", 4)
-    findings = speed.run(setting_of(feature_set(), n_jobs=2))
+    monkeypatch.setattr(accuracy, "FEW", 2)
+    monkeypatch.setattr(accuracy, "MORE", 4)
+    findings = accuracy.run_speed(setting_of(feature_set(), n_jobs=2))
     assert [(method.head, tasks, jobs) for method, tasks, jobs in asked] == [
         ("sampled", 2, 1),
         ("sampled", 2, 1),
@@ -338,20 +327,6 @@ def test_tasks_are_counted_at_their_accuracies():
     assert below.rows[1][2].mean == pytest.approx(60)
     assert below.rows[1][2].signed
     assert "40.0% of the tasks of H-OT and 100.0%" in findings.sentences[0]
-
-
-def test_histogram_is_of_the_evaluation_that_others_share(tmp_path):
-    toys = feature_set()
-    setting = setting_of(toys, out=tmp_path)
-    setting.evaluate(("hot", "free-lunch"))
-    before = sorted(path.name for path in (tmp_path / "evaluations").iterdir())
-    findings = EXPERIMENTS["histogram"].run(setting)
-    assert sorted(path.name for path in (tmp_path / "evaluations").iterdir()) == before
-    found = evaluated(toys, ["hot", "free-lunch"], shots=1)
-    counts = np.array([[number.mean for number in row[1:]] for row in findings.tables[0].rows])
-    assert counts.sum(axis=0).tolist() == [8, 8]
-    for column, name in enumerate(("hot", "free-lunch")):
-        assert counts[6:, column].sum() == np.sum(found[name, 1].accuracies >= 0.6)
 
 
 # All

@@ -9,11 +9,11 @@ import pytest
 from test_table_experiments import feature_set
 
 from conftest import make_bank
-from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
+from hotshot import BaseClasses, FreeLunchClassifier, evaluate
 from hotshot.bank.embedded import load_bank
 from hotshot.evaluation.tables import Number
-from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, ablations, known_weights, one_task
-from hotshot.paper.one_task import effective_number
+from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, ablations, transport
+from hotshot.paper.transport import effective_number
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
 
@@ -47,19 +47,6 @@ def test_where_every_weight_is_equal_all_costs_coincide():
     differences = column(found, 2)
     assert all(differences[label] == Number(0.0, 0.0, signed=True) for label in accuracies if label != "H-OT")
     assert differences["Free-Lunch"].mean == pytest.approx(accuracies["H-OT"].mean - free_lunch.mean)
-
-
-def test_costs_are_those_of_the_methods_by_name(setting):
-    accuracies = column(run("costs", setting).tables[0], 1)
-    features = setting.features
-    methods = {
-        "High-level OT, cosine": HOTClassifier(features.base, cost="cosine"),
-        "High-level OT, cosine, matched": HOTClassifier(features.base, cost="cosine", cost_scale="over-targets"),
-        "H-OT": HOTClassifier(features.base),
-    }
-    found = evaluate(methods, features.X, features.y, shots=1, **REQUEST)
-    for label in methods:
-        assert accuracies[label].mean == pytest.approx(100 * found[label, 1].accuracy.mean)
 
 
 def test_all_base_classes_retrieved_is_the_method_itself(setting):
@@ -97,24 +84,24 @@ def test_transport_finds_known_weights_better_than_free_lunch(name):
     features = FeatureSet(name, bank.base, bank.X_novel, bank.y_novel)
     table = run("toy-weights", Setting(features, tasks=40, n_jobs=1)).tables[0]
     correlations, errors = column(table, 1), column(table, 2)
-    for method in (known_weights.OT_SCALED, known_weights.OT_PUBLISHED):
+    for method in (transport.OT_SCALED, transport.OT_PUBLISHED):
         low = correlations[method].mean - correlations[method].half_width
         assert low > correlations["Free-Lunch"].mean + correlations["Free-Lunch"].half_width
         assert errors[method].mean < errors["Free-Lunch"].mean
-    assert errors[known_weights.OT_SCALED].mean < errors["Equal weights"].mean
+    assert errors[transport.OT_SCALED].mean < errors["Equal weights"].mean
 
 
 def test_weights_are_scored_by_correlation_and_distance():
     truth = np.array([[0.5, 1.0], [0.5, 0.0]])
-    assert known_weights.correlation(truth, truth) == pytest.approx(0.5)  # A column of equal weights counts as 0.
-    assert known_weights.total_error(truth, truth) == 0
-    assert known_weights.total_error(truth, truth[::-1]) == pytest.approx(1.0)
+    assert transport.correlation(truth, truth) == pytest.approx(0.5)  # A column of equal weights counts as 0.
+    assert transport.total_error(truth, truth) == 0
+    assert transport.total_error(truth, truth[::-1]) == pytest.approx(1.0)
 
 
 def test_mixtures_are_of_the_means_and_weights_are_distributions():
     rng = np.random.default_rng(0)
     means = rng.normal(size=(30, 5))
-    mixture = known_weights.draw_mixture(means, 4, rng)
+    mixture = transport.draw_mixture(means, 4, rng)
     assert mixture.truth.shape == (20, 4)
     assert len(set(mixture.classes)) == 20
     for weights in (mixture.truth, *mixture.learned.values()):
@@ -172,9 +159,9 @@ def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender
 
 
 def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once(setting, monkeypatch):
-    monkeypatch.setattr(one_task, "PER_CLASS", 100_000)
+    monkeypatch.setattr(transport, "PER_CLASS", 100_000)
     model = FreeLunchClassifier(setting.features.base)
-    found = one_task.generate(setting, model, 0)
+    found = transport.generate(setting, model, 0)
     task = setting.task()
     model.fit(setting.features.X[task.support], task.support_labels)
     lent = np.einsum("nb,bvw->nvw", model.transfer_weights_, setting.features.base.covariances)
@@ -188,8 +175,8 @@ def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once
 
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.05, 0.6, 1.0), (5.0, -0.2, 0.1)])
 def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, high, monkeypatch):
-    monkeypatch.setattr(one_task, "MOST_TASKS", 2)
-    monkeypatch.setattr(one_task, "PER_CLASS", 20)
+    monkeypatch.setattr(transport, "MOST_TASKS", 2)
+    monkeypatch.setattr(transport, "PER_CLASS", 20)
     X, y = make_bank(12, 14, 6, spread=spread)
     features = FeatureSet("toys", BaseClasses.from_samples(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
     rows = run("tsne", Setting(features, **REQUEST)).tables[0].rows
@@ -198,8 +185,8 @@ def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, 
 
 
 def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, monkeypatch):
-    monkeypatch.setattr(one_task, "MOST_TASKS", 1)
-    monkeypatch.setattr(one_task, "PER_CLASS", 20)
+    monkeypatch.setattr(transport, "MOST_TASKS", 1)
+    monkeypatch.setattr(transport, "PER_CLASS", 20)
     accuracy = run("tsne", setting).tables[0].rows[1][2].mean
     task = setting.task()
     predicted = setting.fitted_hot().predict(setting.features.X[task.query])

@@ -95,4 +95,4 @@ def information_slope(
         g = alpha / (alpha - 1) * (mean ** (alpha - 1) - p ** (alpha - 1)) / len(p)
     of_queries = p * (g - np.sum(p * g, axis=1, keepdims=True))
     gradient = of_support.T @ support + of_queries.T @ queries
-    return tau * (gradient - (of_support.sum(axis=0) + of_queries.sum(axis=0))[:, None] * prototypes)
+    return np.asarray(tau * (gradient - (of_support.sum(axis=0) + of_queries.sum(axis=0))[:, None] * prototypes))

@@ -21,6 +21,7 @@ MATCHED = {
     "ot-mean-cosine": "Mean cosine distance to the samples, matched",
 }
 LABELS = {**ROW_NAMES, **MATCHED}
+BY_HAND = [name for name in ROW_NAMES if name.startswith("ot-")]
 # A gain in accuracy that is as good as none.
 LITTLE = 0.0025
 LENDING = ("free-lunch", "ot-euclidean", "hot")
@@ -32,8 +33,8 @@ NUMBERS, FEW = (10, 50, 100, 250, 750), 50
 
 def run_costs(setting: Setting) -> Findings:
     """Accuracy under each cost, and how far H-OT is ahead."""
-    found = setting.evaluate(methods(setting.features.base))
-    results = {name: found[name, 1] for name in LABELS}
+    evaluation = setting.evaluate(methods(setting.features.base))
+    results = {name: evaluation[name, 1] for name in LABELS}
     ahead = {name: gap(results["hot"], results[name]) for name in LABELS if name != "hot"}
     table = Table(
         setting.one_shot_accuracy(),
@@ -47,12 +48,9 @@ def run_costs(setting: Setting) -> Findings:
             "same.",
         ),
     )
-    figure = leads({LABELS[name]: [own] for name, own in ahead.items()}, ["1 shot"], "cost", setting.features.title)
-    by_hand = [name for name in ROW_NAMES if name.startswith("ot-")]
-    gains = {
-        LABELS[f"{name}-weighted"]: paired(results[f"{name}-weighted"], results[name])
-        for name in ("ot-euclidean", "ot-cosine")
-    }
+    figure = leads({LABELS[name]: [lead] for name, lead in ahead.items()}, ["1 shot"], "cost", setting.features.title)
+    weighted = {f"{name}-weighted": name for name in ("ot-euclidean", "ot-cosine")}
+    gains = {LABELS[name]: paired(results[name], results[plain]) for name, plain in weighted.items()}
     # A claim that nothing is gained, which few tasks do not show.
     no_gain = HOLDS if all(gain.high < LITTLE for gain in gains.values()) else UNDECIDED
     if any(verdict(gain) == AHEAD for gain in gains.values()):
@@ -60,7 +58,7 @@ def run_costs(setting: Setting) -> Findings:
     claims = [
         claim(
             "H-OT is ahead of the high-level transport with every cost chosen by hand.",
-            {LABELS[name]: ahead[name] for name in by_hand},
+            {LABELS[name]: ahead[name] for name in BY_HAND},
         ),
         claim(
             "The gain comes from the low-level transport: H-OT is ahead even if epsilon means the same for every cost.",
@@ -68,7 +66,7 @@ def run_costs(setting: Setting) -> Findings:
         ),
         claim(
             "The high-level transport is ahead of Free-Lunch even with costs chosen by hand.",
-            {LABELS[name]: gap(results[name], results["free-lunch"]) for name in by_hand},
+            {LABELS[name]: gap(results[name], results["free-lunch"]) for name in BY_HAND},
         ),
         Claim(
             "Weighted means do not improve a cost chosen by hand.",
@@ -105,7 +103,7 @@ def run_retrieved(setting: Setting) -> Findings:
     )
     figure = lines(
         list(range(len(heads))),
-        {ROW_NAMES[name]: own for name, own in accuracies.items()},
+        {ROW_NAMES[name]: numbers for name, numbers in accuracies.items()},
         x_names=list(heads.values()),
         x_label="number of base classes that lend",
         label="accuracy in %",
@@ -138,44 +136,46 @@ def _with_lenders(setting: Setting, name: str, k: int | None) -> MethodResult:
 def run_generated(setting: Setting) -> Findings:
     """H-OT and Free-Lunch with heads trained on so many generated features per class, and without generating any."""
     # Each point fits a logistic regression to generated features, task by task.
-    tasks = setting.few_tasks
+    base, tasks = setting.features.base, setting.few_tasks
+    kinds = {"H-OT": HOTClassifier, "Free-Lunch": FreeLunchClassifier}
     methods: dict[str, Any] = {}
-    for label, kind in (("H-OT", HOTClassifier), ("Free-Lunch", FreeLunchClassifier)):
+    for label, kind in kinds.items():
         for n in NUMBERS:
-            methods[f"{label}, {n}"] = kind(setting.features.base, head="sampled", n_generated=n, random_state=0)
+            methods[f"{label}, {n}"] = kind(base, head="sampled", n_generated=n, random_state=0)
         # The virtual features of the closed form weigh as much as the most that are drawn.
-        methods[f"{label}, closed form"] = kind(setting.features.base, head="bound", n_generated=NUMBERS[-1])
-    found = setting.evaluate(methods, tasks=tasks)
-    hot, free_lunch = ([found[f"{label}, {n}", 1] for n in NUMBERS] for label in ("H-OT", "Free-Lunch"))
-    series = {"H-OT": hot, "Free-Lunch": free_lunch}
-    limits = {label: found[f"{label}, closed form", 1] for label in series}
+        methods[f"{label}, closed form"] = kind(base, head="bound", n_generated=NUMBERS[-1])
+    evaluation = setting.evaluate(methods, tasks=tasks)
+    series = {label: [evaluation[f"{label}, {n}", 1] for n in NUMBERS] for label in kinds}
+    limits = {label: evaluation[f"{label}, closed form", 1] for label in kinds}
     accuracies = {label: [percent(result.accuracy) for result in results] for label, results in series.items()}
     note = f"{NUMBERS[-1]} is the paper's number; the closed form bounds the loss on infinitely many, weighted alike."
     table = Table(
         setting.one_shot_accuracy(tasks),
         ("method", *(f"{n} features" for n in NUMBERS), "closed form"),
-        tuple((label, *accuracies[label], percent(limits[label].accuracy)) for label in series),
+        tuple((label, *accuracies[label], percent(limits[label].accuracy)) for label in kinds),
         (note,),
     )
-    figure = lines(
-        NUMBERS,
-        accuracies,
-        x_label="generated features per class",
-        label="accuracy in %",
-        limits={f"{label}, closed form": percent(limit.accuracy).mean for label, limit in limits.items()},
-        log=True,
-        title=f"Accuracy by number of generated features, {setting.features.title}",
-    )
+    hot, free_lunch = series.values()
     ahead = {str(n): gap(*pair) for n, *pair in zip(NUMBERS, hot, free_lunch, strict=True)}
-    lead = lines(
-        NUMBERS,
-        {"H-OT minus Free-Lunch": list(ahead.values())},
-        x_label="generated features per class",
-        label="paired difference in points, 95%",
-        limits={"no difference": 0.0},
-        log=True,
-        title=f"Lead of H-OT over Free-Lunch, {setting.features.title}",
-    )
+    axis: dict[str, Any] = {"x_label": "generated features per class", "log": True}
+    figures = {
+        "generated": lines(
+            NUMBERS,
+            accuracies,
+            label="accuracy in %",
+            limits={f"{label}, closed form": percent(limit.accuracy).mean for label, limit in limits.items()},
+            title=f"Accuracy by number of generated features, {setting.features.title}",
+            **axis,
+        ),
+        "generated-differences": lines(
+            NUMBERS,
+            {"H-OT minus Free-Lunch": list(ahead.values())},
+            label="paired difference in points, 95%",
+            limits={"no difference": 0.0},
+            title=f"Lead of H-OT over Free-Lunch, {setting.features.title}",
+            **axis,
+        ),
+    }
     more = {label: gap(results[-1], results[0]) for label, results in series.items()}
     few = gap(hot[NUMBERS.index(FEW)], free_lunch[-1])
     claims = [
@@ -185,4 +185,4 @@ def run_generated(setting: Setting) -> Findings:
     ]
     gaps = [f"{label} {gap(limits[label], series[label][-1])}" for label in series]
     words = f"Closed form minus {NUMBERS[-1]} generated features, in points: {'; '.join(gaps)}."
-    return Findings([words], [table], {"generated": figure, "generated-differences": lead}, claims=claims)
+    return Findings([words], [table], figures, claims=claims)

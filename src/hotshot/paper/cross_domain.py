@@ -30,15 +30,15 @@ class Domain:
     free_lunch: MethodResult
 
 
-def run(setting: Setting) -> Findings:
+def run_cross_domain(setting: Setting) -> Findings:
     """Both methods with the dataset's own base classes and with those of others, on the same tasks."""
-    own = setting.features
+    features = setting.features
     banks, sentences = other_bases(setting)
     if not banks:
         raise ParameterError(
             "A bank of one class or without samples cannot be halved: give another dataset with --other."
         )
-    inside = _domain(setting, f"{own.name}, in-domain", own.base)
+    inside = _domain(setting, f"{features.name}, in-domain", features.base)
     domains = [inside, *(_domain(setting, label, base) for label, base in banks.items())]
     near, others = inside, domains[1:]
     if NEARER in banks:
@@ -49,7 +49,6 @@ def run(setting: Setting) -> Findings:
             f"From the nearer to the farther half H-OT loses {gap(near.hot, far.hot)} points and Free-Lunch "
             f"{gap(near.free_lunch, far.free_lunch)}."
         )
-    notes = ["Differences are paired.", *setting.few_note("Free-Lunch with other base classes")]
     rows: list[tuple[Cell, ...]] = []
     for domain in domains:
         lost: list[Cell] = [None, None]
@@ -58,26 +57,25 @@ def run(setting: Setting) -> Findings:
         accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
         number = Number(domain.n_base, places=0)
         rows.append((domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost))
+    notes = ("Differences are paired.", *setting.few_note("Free-Lunch with other base classes"))
     labels, _, hot, free_lunch, ahead, *_ = (list(column) for column in zip(*rows, strict=True))
     figures = {
         "cross-domain": grouped_bars(
             labels,
             {"H-OT": hot, "Free-Lunch": free_lunch},
             label="accuracy in %",
-            title=f"Accuracy by base classes used, {own.title}",
+            title=f"Accuracy by base classes used, {features.title}",
         ),
         "cross-domain-differences": grouped_bars(
             labels,
             {"H-OT minus Free-Lunch": ahead},
             label="paired difference in points, 95%",
             zero=True,
-            title=f"Lead of H-OT over Free-Lunch by base classes used, {own.title}",
+            title=f"Lead of H-OT over Free-Lunch by base classes used, {features.title}",
         ),
     }
     claims = [each for domain in others for each in _claims(inside, near, domain)]
-    return Findings(
-        sentences, [Table(setting.one_shot_accuracy(), COLUMNS, tuple(rows), tuple(notes))], figures, claims=claims
-    )
+    return Findings(sentences, [Table(setting.one_shot_accuracy(), COLUMNS, tuple(rows), notes)], figures, {}, claims)
 
 
 def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
@@ -89,13 +87,13 @@ def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
     return Domain(label, len(base.names), hot, free_lunch)
 
 
-def _claims(own: Domain, near: Domain, outside: Domain) -> list[Claim]:
+def _claims(inside: Domain, near: Domain, outside: Domain) -> list[Claim]:
     """With base classes `outside`, against all that are the dataset's own and against those that are `near`."""
     where = outside.label
     results = near.free_lunch, outside.free_lunch, near.hot, outside.hot
     lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(*results)
     lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
-    all_classes = gap(outside.hot, own.free_lunch)
+    all_classes = gap(outside.hot, inside.free_lunch)
     return [
         claim(f"H-OT is ahead of Free-Lunch with base classes of {where}.", {"": gap(outside.hot, outside.free_lunch)}),
         claim(f"H-OT with base classes of {where} is ahead of Free-Lunch with all base classes.", {"": all_classes}),
@@ -109,19 +107,19 @@ def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
     Feature sets that do not fit are left out. There is no bank where a bank cannot be halved: it needs two classes
     and their samples.
     """
-    own = setting.features
+    features = setting.features
     banks, sentences = {}, []
     for other in setting.others:
         why = f"{other.name} was left out: its features"
-        if other.base.n_features != own.base.n_features:
-            entries = f"{other.base.n_features} entries, those of {own.name} {own.base.n_features}"
+        if other.base.n_features != features.base.n_features:
+            entries = f"{other.base.n_features} entries, those of {features.name} {features.base.n_features}"
             sentences.append(f"{why} have {entries}.")
-        elif other.backbone and own.backbone and other.backbone != own.backbone:
-            sentences.append(f"{why} come from {other.backbone}, those of {own.name} from {own.backbone}.")
+        elif other.backbone and features.backbone and other.backbone != features.backbone:
+            sentences.append(f"{why} come from {other.backbone}, those of {features.name} from {features.backbone}.")
         else:
             banks[other.title] = other.base
-    if not banks and own.base.samples is not None and len(own.base.names) > 1:
-        banks = dict(zip((NEARER, FARTHER), halves(own), strict=True))
+    if not banks and features.base.samples is not None and len(features.base.names) > 1:
+        banks = halves(features)
         sentences.append(
             "There is no other dataset from the same extractor (--other adds one). Instead, the base classes are split "
             "into the half most like the novel classes and the half least like them."
@@ -129,19 +127,18 @@ def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
     return banks, sentences
 
 
-def halves(features: FeatureSet) -> tuple[BaseClasses, BaseClasses]:
+def halves(features: FeatureSet) -> dict[str, BaseClasses]:
     """The base classes more and less like the novel ones, by the mean cosine between centred class means."""
     base = features.base
     centre = base.centre(1.0)
     novel = np.stack([features.X[features.y == name].mean(axis=0) for name in np.unique(features.y)])
     order = np.argsort(cosine(base.means - centre, novel - centre).mean(axis=1), kind="stable")
     middle = (len(order) + 1) // 2
-    return subset(base, order[:middle]), subset(base, order[middle:])
+    return {NEARER: subset(base, order[:middle]), FARTHER: subset(base, order[middle:])}
 
 
 def subset(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
-    """A bank of some of the classes."""
-    if base.samples is None:
-        raise ParameterError("A bank without samples cannot be divided: give another dataset with --other.")
+    """A bank of some of the classes of a bank with samples."""
+    assert base.samples is not None
     rows = np.isin(base.labels, classes)
     return BaseClasses.from_samples(base.samples[rows], base.names[base.labels[rows]])

@@ -46,6 +46,9 @@ MOST_TITLE_LINES = 3
 MOST_OUTLINED = 4000
 
 
+# --- style, title, names, files
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """The style of the figures, whatever the user's own; that is back afterwards."""
@@ -83,28 +86,24 @@ def drawing(width: float, height: float, title: str) -> Iterator[tuple[Figure, d
         legend: dict[str, Any] = {}
         FigureCanvasAgg(figure)
         yield figure, legend
-        _add_header(figure, title, legend)
+        letters = width * POINTS / (LETTER * SMALL)
+        names = fitted(legend, LONGEST_IN_LEGEND)
+        # Beside each name stands its mark.
+        columns = max(1, int(letters / (max(map(len, names), default=0) + 6)))
+        # Bold and larger print takes a quarter more.
+        lines = textwrap.wrap(title, int(0.8 * letters), max_lines=MOST_TITLE_LINES, placeholder="…")
+        header = figure.legend(
+            [*legend.values()], ["any"] * len(names), loc="outside upper left", ncols=columns,
+            title="\n".join(lines), alignment="left", title_fontproperties={"weight": "bold", "size": 8},
+        )  # fmt: skip
+        # Names that begin with an underscore would have been left out.
+        for text, name in zip(header.get_texts(), names, strict=True):
+            text.set_text(name)
+        n_lines = len(lines) + math.ceil(len(names) / columns)
+        figure.set_figheight(figure.get_figheight() + n_lines * 1.5 * SMALL / POINTS)
         # A layout made once more moves by fractions of a point, and every file should show the same figure.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-
-
-def _add_header(figure: Figure, title: str, legend: Mapping[str, Any]) -> None:
-    letters = figure.get_figwidth() * POINTS / (LETTER * SMALL)
-    names = fitted(legend, LONGEST_IN_LEGEND)
-    # Beside each name stands its mark.
-    columns = max(1, min(len(names), int(letters / (max(map(len, names), default=0) + 6))))
-    # Bold and larger print takes a quarter more.
-    lines = textwrap.wrap(title, int(0.8 * letters), max_lines=MOST_TITLE_LINES, placeholder="…")
-    header = figure.legend(
-        [*legend.values()], ["any"] * len(names), loc="outside upper left", ncols=columns,
-        title="\n".join(lines), alignment="left", title_fontproperties={"weight": "bold", "size": 8},
-    )  # fmt: skip
-    # Names that begin with an underscore would have been left out.
-    for text, name in zip(header.get_texts(), names, strict=True):
-        text.set_text(name)
-    n_lines = len(lines) + math.ceil(len(names) / columns)
-    figure.set_figheight(figure.get_figheight() + n_lines * 1.5 * SMALL / POINTS)
 
 
 def fitted(names: Iterable[Any], longest: int = LONGEST, n_lines: int = 1) -> list[str]:
@@ -170,6 +169,9 @@ def save(figure: Figure, stem: Path) -> None:
             file.write(content)
 
 
+# --- accuracies
+
+
 def grouped_bars(
     groups: Sequence[Any], series: Mapping[str, Sequence[Number]], *, label: str, zero: bool = False, title: str = ""
 ) -> Figure:
@@ -194,8 +196,7 @@ def grouped_bars(
         axes.grid(axis="x")
         axes.set_xlabel(textwrap.fill(label, 36))
         name_rows(axes, groups, pitch)
-        if len(dots) > 1:
-            legend.update(dots)
+        legend.update(dots if len(dots) > 1 else {})
     return figure
 
 
@@ -230,15 +231,12 @@ def lines(
             axes.set_xscale("log")
             axes.minorticks_off()
         axes.set_xticks(x, labels=[f"{number:g}" for number in x] if x_names is None else x_names)
-        if len(curves) > 1:
-            legend.update(curves)
+        legend.update(curves if len(curves) > 1 else {})
     return figure
 
 
-def histogram(
-    values: Mapping[str, np.ndarray], *, edges: np.ndarray, x_label: str, label: str, title: str = ""
-) -> Figure:
-    """Counts of values (tasks,) between increasing edges, with a bar for each method side by side.
+def histogram(values: Mapping[str, np.ndarray], *, edges: np.ndarray, title: str = "") -> Figure:
+    """Numbers of tasks by their accuracy in percent (tasks,), with a bar for each method side by side.
 
     A bin holds its lower edge, the last bin both.
     """
@@ -246,18 +244,20 @@ def histogram(
     with drawing(COLUMN, 2.1, title) as (figure, legend):
         axes = figure.subplots()
         bars = {}
-        for i, (name, own) in enumerate(values.items()):
+        for i, (name, accuracies) in enumerate(values.items()):
             left = edges[:-1] + 0.08 * np.diff(edges) + i * width
             hatch = HATCHES[i % len(HATCHES)]
-            bars[name] = axes.bar(left, np.histogram(own, edges)[0], width, align="edge", hatch=hatch)
+            bars[name] = axes.bar(left, np.histogram(accuracies, edges)[0], width, align="edge", hatch=hatch)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xticks(edges[:: 1 + len(edges) // 12])
         axes.locator_params(axis="y", integer=True, nbins=6)
         axes.grid(axis="y")
-        axes.set(xlabel=x_label, ylabel=label)
-        if len(bars) > 1:
-            legend.update(bars)
+        axes.set(xlabel="accuracy of a task in %", ylabel="number of tasks")
+        legend.update(bars if len(bars) > 1 else {})
     return figure
+
+
+# --- transport
 
 
 def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, label: str, title: str = "") -> Figure:
@@ -302,44 +302,33 @@ def weights(truth: np.ndarray, learned: Mapping[str, np.ndarray], names: Sequenc
     with drawing(COLUMN, len(order) * pitch / POINTS + 0.45, title) as (figure, legend):
         axes = figure.subplots()
         legend["true weight"] = axes.barh(rows, truth[order], height=0.78, color="#D5D5D5")
-        for name, own in learned.items():
-            (legend[name],) = axes.plot(own[order], rows, linestyle="none")
+        for name, values in learned.items():
+            (legend[name],) = axes.plot(values[order], rows, linestyle="none")
         axes.grid(axis="x")
         axes.set(xlabel="weight", ylabel="base class")
         name_rows(axes, [names[b] for b in order], pitch)
     return figure
 
 
-def plans(panels: Mapping[str, tuple[np.ndarray, Sequence[Any]]], *, label: str, title: str = "") -> Figure:
-    """Weights (B,) of base classes with their names, largest first, one panel below the other on the same scale.
+def weight_panels(
+    panels: Mapping[str, tuple[np.ndarray, Sequence[Any]]], *, label: str, x_label: str, title: str = ""
+) -> Figure:
+    """Weights (n,) as bars in the order given, one panel below the other on one scale.
 
-    Panels are settings, such as "in-domain" and "cross-domain"; each may have base classes of its own.
+    A panel with names for its bars has the width of a page; without, bars are numbered.
     """
-    with drawing(PAGE, 1.6 * len(panels), title) as (figure, legend):
-        all_axes = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+    is_named = all(len(names) for _, names in panels.values())
+    width, height = (PAGE, 1.6) if is_named else (COLUMN, 1.15)
+    with drawing(width, height * len(panels) + 0.2, title) as (figure, legend):
+        all_axes = figure.subplots(len(panels), 1, sharex=not is_named, sharey=True, squeeze=False)[:, 0]
         for axes, heading, (values, names) in zip(all_axes, fitted(panels, 90), panels.values(), strict=True):
-            order = np.argsort(-values, kind="stable")
-            legend["equal weights"] = _weight_bars(axes, np.arange(len(order)), values[order])
-            axes.set(title=heading, ylabel=label, xlabel="base class, largest weight first")
-            axes.set_xlim(-0.6, len(order) - 0.4)
-            name_columns(axes, [names[b] for b in order], 0.9 * PAGE)
-    return figure
-
-
-def sample_weights(panels: Mapping[str, np.ndarray], *, label: str, title: str = "") -> Figure:
-    """Weights (J,) of the samples within a base class, a panel for each novel sample on one scale.
-
-    Samples have the same place in all panels: those with the largest weight in the first panel are on the left.
-    """
-    order = np.argsort(-next(iter(panels.values())), kind="stable")
-    with drawing(COLUMN, 1.05 * len(panels) + 0.4, title) as (figure, legend):
-        all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        for axes, heading, values in zip(all_axes, fitted(panels, 50), panels.values(), strict=True):
-            legend["equal weights"] = _weight_bars(axes, np.arange(1, len(order) + 1), values[order])
-            axes.set_title(heading)
-        axes.set_xlim(0.5, len(order) + 0.5)
-        axes.set_xlabel("samples of the base class, in the order of the first panel", fontsize=SMALL)
-        figure.supylabel(label, fontsize=8)
+            places = np.arange(len(values)) + (not is_named)
+            axes.bar(places, values, width=0.75)
+            legend["equal weights"] = axes.axhline(values.mean(), linestyle="--", color="C1", linewidth=0.9)
+            axes.set(title=heading, ylabel=label, xlim=(places[0] - 0.6, places[-1] + 0.6))
+            if is_named:
+                name_columns(axes, names, 0.9 * PAGE)
+        axes.set_xlabel(x_label)
     return figure
 
 
@@ -381,9 +370,3 @@ def _estimates(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray]:
     """Means and half widths, 0 where there is no interval."""
     means, half_widths = np.array([(number.mean, number.half_width) for number in numbers], dtype=np.float64).T
     return means, np.where(np.isfinite(half_widths), half_widths, 0.0)
-
-
-def _weight_bars(axes: Axes, places: np.ndarray, values: np.ndarray) -> Any:
-    """Bars, and a dashed line at the height that all would have if they were equal, which is returned."""
-    axes.bar(places, values, width=0.75)
-    return axes.axhline(values.mean(), linestyle="--", color="C1", linewidth=0.9)

@@ -64,16 +64,7 @@ class Experiment:
 
 
 def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> dict[str, Any]:
-    """Write the figures and `findings.json`, which begins with the entries of `about`; return what that holds.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = save_findings(Path(folder), Findings(), {"experiment": "costs"})
-    ...     load_findings(Path(folder))["experiment"]
-    'costs'
-    """
+    """Write the figures and `findings.json`, which begins with the entries of `about`; return what that holds."""
     with suppress(OSError):
         # Where this fails, writing does too, and says so of the file.
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,10 +102,9 @@ def claim(text: str, differences: Mapping[str, Number]) -> Claim:
     Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
     ends = [(d.mean, d.half_width or math.inf) for d in differences.values()]
+    verdict = HOLDS if all(mean - half_width > 0 for mean, half_width in ends) else UNDECIDED
     if any(mean + half_width < 0 for mean, half_width in ends):
         verdict = FAILS
-    else:
-        verdict = HOLDS if all(mean - half_width > 0 for mean, half_width in ends) else UNDECIDED
     return Claim(text, verdict, listed(differences))
 
 

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash
-from hotshot.bank import BaseClasses, PreparedBase
-from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import HOTClassifier, named_method
 from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.journal import estimator_to_json
 from hotshot.evaluation.runner import Watcher
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
-from hotshot.method.hot import FittedTasks, fit_tasks
-from hotshot.paper.published import POWERS, published_dataset
 
 EVALUATIONS = "evaluations"
 # Slow methods are evaluated on an eighth of the tasks, but on so many at least.
@@ -42,17 +40,6 @@ class FeatureSet:
     def title(self) -> str:
         """Dataset and backbone."""
         return ", ".join(filter(None, (self.name, self.backbone)))
-
-
-@dataclass(frozen=True)
-class FittedTask:
-    """One task in the space of a method: support (S, V), its labels from 0, and what was fitted to it."""
-
-    task: Task
-    prepared: PreparedBase
-    support: np.ndarray
-    labels: np.ndarray
-    fitted: FittedTasks
 
 
 @dataclass(frozen=True)
@@ -118,11 +105,9 @@ class Setting:
         for k in shots:
             for name, method in named.items():
                 estimator = named_method(method, features.base) if isinstance(method, str) else method
-                found = evaluate(
-                    {name: estimator}, features.X, features.y, shots=k, **size,
-                    n_jobs=self.n_jobs, out=self._folder(name, estimator, k, size, features), watch=self.watch,
-                )  # fmt: skip
-                results += found.results
+                out = self._folder(name, estimator, k, size, features)
+                options: dict[str, Any] = {"n_jobs": self.n_jobs, "out": out, "watch": self.watch}
+                results += evaluate({name: estimator}, features.X, features.y, shots=k, **size, **options).results
         return Evaluation(tuple(results), self.ways, tasks, next(iter(named)))
 
     def task(self, index: int = 0) -> Task:
@@ -135,18 +120,6 @@ class Setting:
         model = HOTClassifier(self.features.base if base is None else base)
         return model.fit(self.features.X[task.support], task.support_labels)
 
-    def fit_task(self, model: HOTClassifier | FreeLunchClassifier, index: int = 0) -> FittedTask:
-        """Fit a method to a one-shot task, with the Gaussians that an estimator does not keep."""
-        task = self.task(index)
-        X = self.features.X[task.support].astype(self.features.base.dtype, copy=False)
-        prepared, method = model.parts()
-        support, labels = prepared.transform(X), np.unique(task.support_labels, return_inverse=True)[1]
-        fitted = fit_tasks(
-            prepared, support[None], labels[None], method,
-            n_classes=self.ways, seeds=[self.seed],
-        )  # fmt: skip
-        return FittedTask(task, prepared, support, labels, fitted)
-
     def _folder(self, name: str, estimator: Any, shots: int, size: dict[str, Any], features: FeatureSet) -> Path | None:
         """Where an evaluation is kept, by all that determines it."""
         if self.out is None:
@@ -154,15 +127,3 @@ class Setting:
         request = {"methods": {name: estimator_to_json(estimator)}, "shots": shots, **size}
         key = json.dumps([request, [array_hash(features.X), labels_hash(features.y)]])
         return self.out / EVALUATIONS / hashlib.sha256(key.encode()).hexdigest()[:16]
-
-
-def hot_as_published(features: FeatureSet, **changes: Any) -> HOTClassifier:
-    """H-OT with the parameters of its authors' program, and the power that the paper took for the dataset.
-
-    The power is 0.5 for datasets that the paper has not. Features with negative entries have no such power and stay
-    as they are.
-    """
-    power = features.base.power("auto")
-    if power != 1:
-        power = POWERS.get(published_dataset(features.name) or "", power)
-    return HOTClassifier(features.base, **parameter_set("authors", power=power, **changes))

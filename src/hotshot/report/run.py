@@ -204,7 +204,7 @@ def _histogram(found: Evaluation, shots: int | str) -> Drawing:
     lowest = min(each.min() for each in values.values())
     edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
     title = f"Tasks by accuracy, {shots_in_words(shots)}"
-    figure = histogram(values, edges=edges, x_label="accuracy of a task in %", label="number of tasks", title=title)
+    figure = histogram(values, edges=edges, title=title)
     return Drawing(f"{title}: {' beside '.join(values)}", file_content(figure, "svg"))
 
 
