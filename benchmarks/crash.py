@@ -47,7 +47,7 @@ from PIL import Image
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.backbones import create, training
 from hotshot.backbones.checkpoints import Recipe, save_checkpoint
-from hotshot.cli import convert
+from hotshot.bank import converting
 from hotshot.cli import main as hotshot
 from hotshot.encoders import encoder, extraction
 from hotshot.paper import EXPERIMENTS
@@ -365,7 +365,7 @@ def freeze_clocks() -> None:
         def now(cls, tz: Any = None) -> datetime:
             return datetime(2025, 1, 1, tzinfo=UTC)
 
-    for module in (convert, extraction):
+    for module in (converting, extraction):
         module.datetime = Frozen  # type: ignore[attr-defined]
     steps = count()
     time.perf_counter = lambda: next(steps) / 1024

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
-from hotshot.cli.tune import candidate_table
 from hotshot.errors import HotshotError, InputError, RunError
 from hotshot.evaluation import Estimate, Tuning, tuning
 from hotshot.evaluation.tuning import DEFAULT, Candidate
@@ -161,4 +160,4 @@ def test_the_best_is_called_better_only_where_it_is_significantly_so(gains, sign
     tuning = Tuning((*ranked, early), {})
     assert tuning.is_significant == significant
     sentence = "No significant difference from the default."
-    assert (sentence in candidate_table(tuning).notes) == (not significant and gains[0] > 0)
+    assert (sentence in tuning.table().notes) == (not significant and gains[0] > 0)

@@ -13,17 +13,14 @@ from hotshot.cli.bank import bank
 from hotshot.cli.convert import convert
 from hotshot.cli.demo import demo
 from hotshot.cli.evaluate import evaluate
-from hotshot.cli.explain import explain
 from hotshot.cli.export import export
 from hotshot.cli.extract import extract
-from hotshot.cli.fit import fit
-from hotshot.cli.grow import add, remove, undo
+from hotshot.cli.fit import add, fit, remove, undo
 from hotshot.cli.inspect import inspect
 from hotshot.cli.options import epilog
-from hotshot.cli.predict import predict
+from hotshot.cli.predict import explain, predict, suggest
 from hotshot.cli.report import report
 from hotshot.cli.reproduce import reproduce
-from hotshot.cli.suggest import suggest
 from hotshot.cli.terminal import Console
 from hotshot.cli.train import train
 from hotshot.cli.tune import tune

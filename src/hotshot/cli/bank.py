@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hotshot.cli import options
+from hotshot.cli.options import argument
 from hotshot.cli.terminal import Console, print_notes, waiting
 from hotshot.formatting import printable, readable_size
 
@@ -22,9 +23,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the new bank.
 
 @bank.command(epilog=options.epilog("hotshot bank merge birds.bank more-birds.bank -o all.bank"))
 def merge(
-    banks: Annotated[list[Path], typer.Argument(metavar="BANK...", help="Two or more banks.", show_default=False)],
-    out: Out,
-    force: options.Force = False,
+    banks: Annotated[list[Path], argument("Two or more banks.", "BANK...")], out: Out, force: options.Force = False
 ) -> None:
     """Merge the samples of banks; a class in several banks gets the samples of all."""
     from hotshot.bank.bank import merge_banks
@@ -36,9 +35,7 @@ def merge(
 
 @bank.command(epilog=options.epilog("hotshot bank compact birds.bank -o small.bank"))
 def compact(
-    source: Annotated[Path, typer.Argument(metavar="BANK", help="A bank with samples.", show_default=False)],
-    out: Out,
-    force: options.Force = False,
+    source: Annotated[Path, argument("A bank with samples.", "BANK")], out: Out, force: options.Force = False
 ) -> None:
     """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
     with waiting("starting"):

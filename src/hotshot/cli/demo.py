@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from hotshot.cli import options
 from hotshot.cli.evaluate import parse_methods
-from hotshot.cli.terminal import Console, Watching, print_notes, print_table, waiting
+from hotshot.cli.options import number, option
+from hotshot.cli.terminal import Console, Watching, print_json, print_notes, print_table, waiting
 from hotshot.formatting import count, whole_percentage
 
 if TYPE_CHECKING:
@@ -22,22 +20,14 @@ NAMED_LENDERS = 3
 
 
 def demo(
-    bank: Annotated[
-        str, typer.Option(help=f"Embedded bank: {options.BANKS}.", autocompletion=options.one_of(options.bank_names))
-    ] = "banking77",
+    bank: Annotated[str, option(f"Embedded bank: {options.BANKS}.", names=options.BANK_NAMES)] = "banking77",
     methods: Annotated[
-        str,
-        typer.Option(
-            help="Comma-separated methods; the others are compared with the first.",
-            autocompletion=options.several_of(options.method_names),
-        ),
+        str, option("Comma-separated methods; the others are compared with the first.", names=options.METHOD_NAMES)
     ] = METHODS,
-    ways: Annotated[str | None, options.ways_option(f"{options.WAYS} Default: 5, or 20 for omniglot.")] = None,
+    ways: options.WaysOrBanks = None,
     shots: options.Shots = "1,5",
     queries: options.AnyQueries = "15",
-    tasks: Annotated[
-        int | None, options.number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")
-    ] = None,
+    tasks: Annotated[int | None, number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")] = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -48,16 +38,15 @@ def demo(
         from hotshot import evaluation
         from hotshot.bank.embedded import SETTINGS, load_bank
         from hotshot.classifiers import HOTClassifier
-        from hotshot.evaluation.tasks import Episodes, check_shots
-
-    wanted, data = check_shots(shots.split(",")), load_bank(bank)
+        from hotshot.evaluation.tasks import Episodes
+    data = load_bank(bank)
     settings: dict[str, Any] = {**SETTINGS, "power": data.base.power("auto")}
     hot = HOTClassifier(data.base, **settings)
     named = {name: hot if method == "hot" else method for name, method in parse_methods(methods).items()}
     size: dict[str, Any] = {"ways": data.ways if ways is None else ways, "queries": queries, "seed": seed}
     first = Episodes(data.y_novel, shots=1, **size)[0]
     # Fewer of the larger tasks, which take longer.
-    size["tasks"] = tasks = max(10, 250 // len(first.support)) if tasks is None else tasks
+    size["tasks"] = max(10, 250 // len(first.support)) if tasks is None else tasks
     console = Console(stderr=as_json)
     if not as_json:
         console.print(f"[bold]{data.about}[/bold]")
@@ -67,10 +56,10 @@ def demo(
         )
     with Watching(console) as watching:
         results = evaluation.evaluate(
-            named, data.X_novel, data.y_novel, base=data.base, shots=wanted, watch=watching, **size
+            named, data.X_novel, data.y_novel, base=data.base, shots=shots, watch=watching, **size
         )
     if as_json:
-        print(json.dumps({"request": {"bank": bank, **size}, "results": results.rows()}, indent=2))
+        print_json({"request": {"bank": bank, **size}, "results": results.rows()})
         return
     print_table(console, _table(results))
     print_notes(console, watching.notes)

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shlex
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import Annotated, Any
 
 from hotshot.cli import options
-from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
+from hotshot.cli.options import number, option
+from hotshot.cli.terminal import Console, Watching, print_json, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
-
-if TYPE_CHECKING:
-    from hotshot.evaluation import Evaluation
-
-
-def _setting_names() -> Iterable[str]:
-    from hotshot.evaluation.tasks import SETTINGS
-
-    return SETTINGS
 
 
 def evaluate(
@@ -32,45 +19,42 @@ def evaluate(
     bank: options.Bank = None,
     methods: Annotated[
         str,
-        typer.Option(
-            help="Comma-separated methods: hot, free-lunch, ot-cosine, ot-euclidean, ot-cosine-weighted, "
+        option(
+            "Comma-separated methods: hot, free-lunch, ot-cosine, ot-euclidean, ot-cosine-weighted, "
             "ot-euclidean-weighted, ot-mean-cosine, logistic, logistic-raw, centroid, centroid-cl2n, cosine, ridge, "
             "svm, matching, logistic-tuned, lda, plda, softmax-calibration, free-lunch-tuned, pt-map, bd-cspn, "
             "laplacian-shot, alpha-tim; NAME=FILE.json for H-OT with the parameters in a file (see tune); "
             "NAME=FILE.py:CLASS for your own code, which is run.",
-            autocompletion=options.several_of(options.method_names),
+            names=options.METHOD_NAMES,
         ),
     ] = "hot,plda,logistic,centroid-cl2n",
     setting: Annotated[
         str,
-        typer.Option(
-            help="Evaluation setting: closed, generalised (queries of base classes too) or open (queries of unknown "
-            "classes too).",
-            autocompletion=options.one_of(_setting_names),
+        option(
+            "Evaluation setting: closed, generalised (queries of base classes too) or open (queries of unknown classes "
+            "too).",
+            names=("evaluation.tasks", "SETTINGS"),
         ),
     ] = "closed",
-    ways: Annotated[
-        str | None, options.ways_option(f"{options.WAYS} Default: 5, or all classes in the generalised setting.")
-    ] = None,
+    ways: options.WaysOrAll = None,
     shots: options.Shots = "1,5",
     queries: options.AnyQueries = "15",
     tasks: Annotated[
-        int | None, options.number("Tasks per number of shots. Default: 1,000, or 30 in the generalised setting.")
+        int | None, number("Tasks per number of shots. Default: 1,000, or 30 in the generalised setting.")
     ] = None,
     seed: options.Seed = 0,
     batch: Annotated[
         bool,
-        typer.Option(
-            "--batch",
-            help="Classify the queries of each task jointly, with the methods that can; needed by pt-map, bd-cspn, "
+        option(
+            "Classify the queries of each task jointly, with the methods that can; needed by pt-map, bd-cspn, "
             "laplacian-shot and alpha-tim.",
+            "--batch",
         ),
     ] = False,
     jobs: options.Jobs = -1,
     scheduler: options.Scheduler = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help=f"Folder for the run. {options.RESUME} Default: runs/HASH, with a hash of the request."),
+        Path | None, option(f"Folder for the run. {options.RESUME} Default: runs/HASH, with a hash of the request.")
     ] = None,
     reference: options.Reference = None,
     threshold: options.Threshold = 0.5,
@@ -81,75 +65,51 @@ def evaluate(
         from hotshot import evaluation
         from hotshot.classifiers.named import resolve_methods
         from hotshot.evaluation.data import load_data
-        from hotshot.evaluation.journal import JOURNAL, REQUEST
+        from hotshot.evaluation.journal import JOURNAL, REQUEST, folder_of
         from hotshot.evaluation.results import RESULTS
-        from hotshot.evaluation.tables import detail_table, unsolved
-        from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
+        from hotshot.evaluation.tables import detail_table, result_table, unsolved
+        from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting
         from hotshot.files import read_features
-    chosen_setting = check_setting(setting)
-    named, console = parse_methods(methods), Console(stderr=as_json)
+    rules, named = check_setting(setting), parse_methods(methods)
     for name in (REQUEST, JOURNAL, RESULTS) if out is not None else ():
         options.refuse_overwriting(Path(out or "", name), base, novel, *named.values())
-    size: dict[str, Any] = {"ways": ways, "shots": check_shots(shots.split(",")), "queries": queries, "tasks": tasks}
     with waiting("reading the features"):
         if novel is not None and base is None and bank is None:
             classes, (X, y) = None, read_features(novel)
         else:
             classes, (X, y) = load_data(base, novel, bank)
-    estimators = resolve_methods(named, classes)
+    estimators, console = resolve_methods(named, classes), Console(stderr=as_json)
     with Watching(console, out) as watching:
 
         def by_request(request: dict[str, Any]) -> Path:
-            digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-            watching.out = Path("runs") / digest[:12]
+            watching.out = folder_of(request)
             return watching.out
 
         results = evaluation.evaluate(
-            estimators,
-            X,
-            y,
-            base=classes,
-            setting=setting,
-            **size,
-            seed=seed,
-            reference=reference,
-            batch=batch,
-            n_jobs=jobs,
-            scheduler=scheduler,
-            out=out or by_request,
-            watch=watching,
-            about={"source": source_of(base, novel, bank)},
-        )
+            estimators, X, y, base=classes, setting=setting, ways=ways, shots=shots, queries=queries, tasks=tasks,
+            seed=seed, reference=reference, batch=batch, n_jobs=jobs, scheduler=scheduler, out=out or by_request,
+            watch=watching, about={"source": source_of(base, novel, bank)},
+        )  # fmt: skip
     # In the generalised setting methods choose on a part of the bank; the run folder records the choices.
-    settings = {} if chosen_setting is GENERALISED else chosen_settings(estimators)
+    settings = {} if rules is GENERALISED else chosen_settings(estimators)
     if as_json:
         print_notes(console, watching.notes)
-        print(json.dumps({"run": str(watching.out), "chosen": settings, "results": results.rows(threshold)}, indent=2))
+        print_json({"run": str(watching.out), "chosen": settings, "results": results.rows(threshold)})
         return
     if watching.known:
         console.print(f"{watching.known} tasks were already in {watching.out}.", markup=False)
-    print_accuracies(console, results)
-    if chosen_setting is CLOSED:
-        console.print()
-        console.print(to_rich(detail_table(results, threshold)))
-        console.print()
+    tables = [result_table(results, shots) for shots in results.shots]
+    for table in tables:
+        console.print(to_rich(table), "", sep="\n")
+    for note in dict.fromkeys(note for table in tables for note in table.notes):
+        console.print(note, markup=False)
+    if rules is CLOSED:
+        console.print("", to_rich(detail_table(results, threshold)), "", sep="\n")
     for name, values in settings.items():
         listed = ", ".join(f"{key}={value}" for key, value in values.items())
         console.print(f"{name} chose {listed} on held-out base classes.", markup=False)
     print_notes(console, [*watching.notes, *unsolved(results)])
     console.print(f"Run folder: {watching.out}", markup=False)
-
-
-def print_accuracies(console: Console, results: Evaluation) -> None:
-    """Print one table per number of shots, and their notes."""
-    from hotshot.evaluation.tables import result_table
-
-    tables = [result_table(results, shots) for shots in results.shots]
-    for table in tables:
-        console.print(to_rich(table))
-        console.print()
-    for note in dict.fromkeys(note for table in tables for note in table.notes):
-        console.print(note, markup=False)
 
 
 def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hotshot.cli import options
+from hotshot.cli.options import argument
 from hotshot.formatting import printable, readable_size
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model.", show_default=False)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file, .onnx.", show_default=False)],
-    force: options.Force = False,
+    model: options.Model, out: Annotated[Path, argument("Output file, .onnx.", "OUT")], force: options.Force = False
 ) -> None:
     """Export a model as ONNX, to use it without hotshot."""
     from hotshot.classifiers import HOTClassifier

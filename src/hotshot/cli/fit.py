@@ -1,15 +1,13 @@
-"""`hotshot fit`: from labelled texts, images or features to a model of old and new classes."""
+"""`hotshot fit`, `hotshot add`, `hotshot remove` and `hotshot undo`: teach a model; all equals a fresh fit."""
 
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hotshot.cli import options
-from hotshot.cli.terminal import Console, InputProgress, print_notes, waiting
+from hotshot.cli.options import argument, number, option
+from hotshot.cli.terminal import Console, InputProgress, print_json, print_notes, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
 
@@ -19,24 +17,18 @@ if TYPE_CHECKING:
 
 def fit(
     data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Old and new classes in one file or folder; those with at most --few samples are new.",
-            show_default=False,
-        ),
+        Path | None, argument("Old and new classes in one file or folder; those with at most --few samples are new.")
     ] = None,
     base: Annotated[
         Path | None,
-        typer.Option(
-            help="Old classes with many samples: a table of texts, a folder of images per class, features or a bank."
-        ),
+        option("Old classes with many samples: a table of texts, a folder of images per class, features or a bank."),
     ] = None,
-    support: Annotated[Path | None, typer.Option(help="New classes with one to a few samples.")] = None,
-    encoder: Annotated[str | None, typer.Option(help=f"{options.ENCODERS} Not needed for features.")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("hotshot.model"),
-    new_only: Annotated[bool, typer.Option("--new-only", help="Predict new classes only.")] = False,
-    settings: Annotated[Path | None, typer.Option(help="File of parameters from hotshot tune.")] = None,
-    few: Annotated[int, options.number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
+    support: Annotated[Path | None, option("New classes with one to a few samples.")] = None,
+    encoder: Annotated[str | None, option(f"{options.ENCODERS} Not needed for features.")] = None,
+    out: Annotated[Path, option("Folder for the model.", "--out", "-o")] = Path("hotshot.model"),
+    new_only: Annotated[bool, option("Predict new classes only.", "--new-only")] = False,
+    settings: Annotated[Path | None, option("File of parameters from hotshot tune.")] = None,
+    few: Annotated[int, number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
     text: options.Text = None,
     label: options.Label = None,
     id_: options.Id = None,
@@ -54,16 +46,66 @@ def fit(
         from hotshot.inputs import Columns, InputClassifier
     tuned = {} if settings is None else load_parameters(settings)
     model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device, **tuned)
-    console, columns = Console(stderr=True), Columns(text, label, id_)
-    with InputProgress(console, "encoding") as progress:
+    columns = Columns(text, label, id_)
+    with InputProgress(Console(stderr=True), "encoding") as progress:
         if data is not None:
             model.fit_together(data, few, columns=columns, watch=progress.watch)
         else:
-            assert support is not None
             model.fit(support, columns=columns, watch=progress.watch)
         model.save(out, overwrite=force)
-    print_notes(console, [*progress.notes, *_what_is_off(model)])
-    print_summary(model, out, json)
+    _report(model, out, [*progress.notes, *_what_is_off(model)], json)
+
+
+def add(
+    model: options.Model,
+    support: Annotated[
+        Path, argument("Labelled samples of new or old classes; the folder of a class of images; - for standard input.")
+    ],
+    text: options.Text = None,
+    label: options.Label = None,
+    id_: options.Id = None,
+    strict: options.Strict = False,
+    encoder: options.Encoder = None,
+    device: options.Device = "cpu",
+    json: options.Json = False,
+) -> None:
+    """Add new classes to a model, or samples to its classes, old or new."""
+    # The model is replaced as a whole.
+    options.refuse_overwriting(model, support)
+    with waiting("starting"):
+        from hotshot.inputs import Columns, InputClassifier
+    with (
+        InputProgress(Console(stderr=True), "encoding") as progress,
+        InputClassifier.change(model, device=device, encoder=encoder) as changed,
+    ):
+        changed.strict = strict
+        changed.add(support, columns=Columns(text, label, id_), watch=progress.watch)
+    _report(changed, model, progress.notes, json)
+
+
+def remove(
+    model: options.Model,
+    classes: Annotated[list[str] | None, argument("Names of the new classes to remove.")] = None,
+    sample: Annotated[
+        list[str] | None, option("Id or text of a sample of a new class to remove; may be repeated.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Remove new classes, or single samples of them, from a model."""
+    if not (classes or sample):
+        raise ParameterError("Nothing to remove: name new classes, or samples with --sample.")
+    with waiting("starting"):
+        from hotshot.inputs import InputClassifier
+    with InputProgress(Console(stderr=True), "removing") as progress, InputClassifier.change(model) as changed:
+        changed.remove(classes or [], samples=sample or [])
+    _report(changed, model, progress.notes, json)
+
+
+def undo(model: options.Model, json: options.Json = False) -> None:
+    """Undo the last add or remove."""
+    from hotshot.inputs import InputClassifier
+
+    _report(InputClassifier.undo(model), model, [], json)
 
 
 def _what_is_off(model: InputClassifier) -> list[str]:
@@ -76,21 +118,22 @@ def _what_is_off(model: InputClassifier) -> list[str]:
     return [f"{off} off, because {why}: pass at least 20 old classes with 10 samples each, as --base or in one file."]
 
 
-def print_summary(model: InputClassifier, out: Path, json: bool) -> None:
-    """Print the classes and samples of a model, as JSON or in one or two sentences."""
-    old = len(model.classes) - len(model.new_classes)
-    summary: dict[str, Any] = {
-        "model": str(out),
-        "encoder": model.encoder,
-        "old_classes": old,
-        "new_classes": model.new_classes.tolist(),
-        "samples": len(model.model.support_labels_),
-        "left_out": model.unlabelled,
-    }
+def _report(model: InputClassifier, out: Path, notes: list[str], json: bool) -> None:
+    """Print notes, and the classes and samples of a model, as JSON or in one or two sentences."""
+    print_notes(Console(stderr=True), notes)
+    n_old, n_samples = len(model.classes) - len(model.new_classes), len(model.model.support_labels_)
     if json:
-        print(dumps(summary, indent=2))
+        summary: dict[str, Any] = {
+            "model": str(out),
+            "encoder": model.encoder,
+            "old_classes": n_old,
+            "new_classes": model.new_classes.tolist(),
+            "samples": n_samples,
+            "left_out": model.unlabelled,
+        }
+        print_json(summary)
         return
     new = count(len(model.new_classes), "new class", "new classes")
-    both = f"{count(old, 'old class', 'old classes')} and {new}" if old else new
-    left = f" Ignored {count(model.unlabelled, 'row')} without a label." if model.unlabelled else ""
-    Console().print(f"{out}: {both} ({count(summary['samples'], 'sample')}).{left}", markup=False, soft_wrap=True)
+    both = f"{count(n_old, 'old class', 'old classes')} and {new}" if n_old else new
+    ignored = f" Ignored {count(model.unlabelled, 'row')} without a label." if model.unlabelled else ""
+    Console().say(f"{out}: {both} ({count(n_samples, 'sample')}).{ignored}")

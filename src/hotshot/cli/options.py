@@ -6,7 +6,8 @@ What takes long to import is imported by the functions that need it, here as in 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +15,26 @@ import typer
 
 from hotshot.errors import ParameterError
 
+Check = Callable[[Any], Any]
+
+
+def option(text: str, *flags: str, check: Check | None = None, names: tuple[str, str] | None = None) -> Any:
+    """An option with its help text, a check of its value, and the module and table of names that a shell completes."""
+    callback = None if check is None else lambda value: None if value is None else check(value)
+    return typer.Option(
+        *flags, help=text, callback=callback, autocompletion=None if names is None else _completed(names)
+    )
+
 
 def number(text: str, *flags: str) -> Any:
     """A numeric option with its help text; values outside the limits of its name are refused before any work."""
     return typer.Option(*flags, help=text, callback=_within_limits)
+
+
+def argument(text: str, metavar: str | None = None, names: tuple[str, str] | None = None) -> Any:
+    """An argument with its help text."""
+    completed = None if names is None else _completed(names)
+    return typer.Argument(help=text, metavar=metavar, show_default=False, autocompletion=completed)
 
 
 def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
@@ -32,54 +49,39 @@ def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
-def ways_option(text: str) -> Any:
-    """An option that is a number of classes or a range, with its help text."""
+def _completed(names: tuple[str, str]) -> Callable[[str], list[str]]:
+    """Shell completion of a name, the last one of a comma-separated list."""
 
-    def check(param: typer.CallbackParam, value: Any) -> Any:
-        from hotshot.evaluation.tasks import check_size
+    def complete(incomplete: str) -> list[str]:
+        module, table = names
+        before, comma, last = incomplete.rpartition(",")
+        possible = getattr(import_module(f"hotshot.{module}"), table)
+        return [f"{before}{comma}{name}" for name in possible if name.startswith(last)]
 
-        return None if value is None else check_size(str(param.name), value)
-
-    return typer.Option(help=text, callback=check)
+    return complete
 
 
-def _queries(value: Any) -> Any:
+def _ways(value: str) -> int | str:
+    from hotshot.evaluation.tasks import check_size
+
+    return check_size("ways", value)
+
+
+def _shots(value: str) -> Any:
+    from hotshot.evaluation.tasks import check_shots
+
+    return check_shots(value.split(","))
+
+
+def _queries(value: str) -> Any:
     from hotshot.evaluation.tasks import check_queries
 
     return check_queries(value)
 
 
-def one_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Shell completion of one name."""
-    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
-
-
-def several_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Shell completion of the last name in a comma-separated list."""
-
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        return [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
-
-    return complete
-
-
-def bank_names() -> Iterable[str]:
-    """Names of the embedded banks."""
-    from hotshot.bank.embedded import BANK_NAMES
-
-    return BANK_NAMES
-
-
-def method_names() -> Iterable[str]:
-    """Names of the methods."""
-    from hotshot.classifiers import METHOD_NAMES
-
-    return METHOD_NAMES
-
-
 RESUME = "Rerun the command to resume."
 BANKS = "banking77 or omniglot"
+BANK_NAMES, METHOD_NAMES = ("bank.embedded", "BANK_NAMES"), ("classifiers", "METHOD_NAMES")
 ENCODERS = (
     "Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a checkpoint "
     "of hotshot train, BACKBONE@WEIGHTS, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME."
@@ -87,69 +89,57 @@ ENCODERS = (
 WAYS = "Classes per task, or a range such as 5-20."
 
 # Data of evaluations.
-Base = Annotated[Path | None, typer.Option(help="Features of the base classes: a file of any format, or a bank.")]
-Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes: a file of any format.")]
-Bank = Annotated[
-    str | None, typer.Option(help=f"Embedded bank instead of files: {BANKS}.", autocompletion=one_of(bank_names))
-]
+Base = Annotated[Path | None, option("Features of the base classes: a file of any format, or a bank.")]
+Novel = Annotated[Path | None, option("Features of the novel classes: a file of any format.")]
+Bank = Annotated[str | None, option(f"Embedded bank instead of files: {BANKS}.", names=BANK_NAMES)]
 # Tasks.
+Ways = Annotated[str, option(WAYS, check=_ways)]
+WaysOrAll = Annotated[str | None, option(f"{WAYS} Default: 5, or all classes in the generalised setting.", check=_ways)]
+WaysOrBanks = Annotated[str | None, option(f"{WAYS} Default: 5, or 20 for omniglot.", check=_ways)]
 Shots = Annotated[
     str,
-    typer.Option(
-        help="Support samples per class: a number, several such as 1,5, or a range such as 1-10, from which each class "
-        "draws its own."
+    option(
+        "Support samples per class: a number, several such as 1,5, or a range such as 1-10, from which each class "
+        "draws its own.",
+        check=_shots,
     ),
 ]
 Queries = Annotated[int, number("Query samples per class.")]
 AnyQueries = Annotated[
     str,
-    typer.Option(
-        help="Query samples per class; dirichlet:2 draws unequal numbers with a mean of 15, dirichlet:2:5 with a mean "
-        "of 5.",
-        callback=_queries,
+    option(
+        "Query samples per class; dirichlet:2 draws unequal numbers with a mean of 15, dirichlet:2:5 with a mean of 5.",
+        check=_queries,
     ),
 ]
 Seed = Annotated[int, number("Random seed.")]
 Jobs = Annotated[int, number("Number of processes; -1 for one per core.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
-Reference = Annotated[str | None, typer.Option(help="Method to compare the others with. Default: the first.")]
+Scheduler = Annotated[str | None, option("Address of a Dask scheduler, such as tcp://host:8786.")]
+Reference = Annotated[str | None, option("Method to compare the others with. Default: the first.")]
 Threshold = Annotated[float, number("Report the share of tasks with an accuracy below this.")]
 # Models, and inputs for them.
-Model = Annotated[Path, typer.Argument(help="Folder of a model from hotshot fit.", show_default=False)]
-Text = Annotated[str | None, typer.Option(help="Column of texts or image paths. Default: found by name, such as text.")]
-Label = Annotated[str | None, typer.Option(help="Column of labels. Default: found by name, such as label.")]
-Id = Annotated[
-    str | None, typer.Option("--id", help="Column of row ids. Default: found by name, such as id, or row numbers.")
-]
+Model = Annotated[Path, argument("Folder of a model from hotshot fit.")]
+Text = Annotated[str | None, option("Column of texts or image paths. Default: found by name, such as text.")]
+Label = Annotated[str | None, option("Column of labels. Default: found by name, such as label.")]
+Id = Annotated[str | None, option("Column of row ids. Default: found by name, such as id, or row numbers.", "--id")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse inputs that cannot be read, such as empty texts or corrupt images.")
+    bool, option("Refuse inputs that cannot be read, such as empty texts or corrupt images.", "--strict")
 ]
-Encoder = Annotated[
-    str | None, typer.Option(help="The model's encoder, if its files have moved or it is Python code of yours.")
-]
-Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
+Encoder = Annotated[str | None, option("The model's encoder, if its files have moved or it is Python code of yours.")]
+Device = Annotated[str, option("PyTorch device, such as cpu or cuda.")]
 # Datasets of images.
 Kind = Annotated[
-    str,
-    typer.Option(help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."),
+    str, option("Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder.")
 ]
-SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out images that cannot be read.")]
+SkipCorrupt = Annotated[bool, option("Leave out images that cannot be read.", "--skip-corrupt")]
 # Output.
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+Json = Annotated[bool, option("Print one JSON document instead of text.", "--json")]
+Force = Annotated[bool, option("Overwrite existing output.", "--force")]
 
 
 def epilog(*examples: str) -> str:
     """Examples for the end of a help text, one per line."""
     return "\n\n".join(["Examples:" if len(examples) > 1 else "Example:", *examples])
-
-
-def numbers(text: str, flag: str) -> list[int]:
-    """Comma-separated whole numbers."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ParameterError(f"{flag} must be comma-separated whole numbers, such as 1,5, got {text!r}.") from None
 
 
 def refuse_existing(out: Path, force: bool, *sources: str | Path | None) -> None:
@@ -169,12 +159,12 @@ def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
     from hotshot.files.atomic import real
     from hotshot.files.reading import split_part
 
+    if not os.path.exists(out):
+        return
     names = [str(source) for source in sources if source is not None]
     paths = [split_part(Path(part), None)[0] for name in names for part in (name, *name.split("@"))]
     labels = [find_labels(path) for path in paths if path.suffix.lower() == ".npy"]
-    for path in (*paths, *filter(None, labels)):
-        if not os.path.exists(path) or not os.path.exists(out):
-            continue
+    for path in filter(os.path.exists, [*paths, *filter(None, labels)]):
         is_inside = real(path) in real(out).parents or real(out) in real(path).parents
         if is_inside or os.path.samefile(path, out):
             raise ParameterError(f"{out} is both input and output: name another output.")

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hotshot.cli import options
-from hotshot.cli.terminal import Console, print_notes, waiting
+from hotshot.cli.options import argument, option
+from hotshot.cli.terminal import Console, print_json, print_notes, waiting
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Folders from evaluate or reproduce.", metavar="run...", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path("report.html"),
+    runs: Annotated[list[Path], argument("Folders from evaluate or reproduce.", "run...")],
+    out: Annotated[Path, option("File for the page.", "--out", "-o")] = Path("report.html"),
     base: options.Base = None,
     novel: options.Novel = None,
     bank: options.Bank = None,
     reference: options.Reference = None,
     threshold: options.Threshold = 0.5,
-    tasks: Annotated[int, typer.Option(help="Tasks per number of shots to explain in the report; 0 for none.")] = 24,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    tasks: Annotated[int, option("Tasks per number of shots to explain in the report; 0 for none.")] = 24,
+    title: Annotated[str | None, option("Title of the page.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Write an HTML report on one or more runs.
@@ -36,18 +32,13 @@ def report(
     notes: list[str] = []
     check_report(out)
     with waiting("fitting tasks for the task explorer"):
-        text = make_report(
-            runs,
-            data=Source(base=base, novel=novel, bank=bank),
-            reference=reference,
-            threshold=threshold,
-            tasks=tasks,
-            title=title,
-            tell=notes.append,
-        )
-        write_report(out, text)
+        page = make_report(
+            runs, data=Source(base=base, novel=novel, bank=bank), reference=reference, threshold=threshold, tasks=tasks,
+            title=title, tell=notes.append,
+        )  # fmt: skip
+        write_report(out, page)
     if as_json:
-        print(json.dumps({"report": str(out), "bytes": len(text.encode()), "notes": notes}))
+        print_json({"report": str(out), "bytes": len(page.encode()), "notes": notes})
         return
     print_notes(Console(stderr=True), notes)
-    Console().print(f"Report: {out}", markup=False, soft_wrap=True)
+    Console().say(f"Report: {out}")

@@ -2,89 +2,68 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hotshot.cli import options
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.terminal import Console, Watching, to_rich, waiting
+from hotshot.cli.options import argument, number, option
+from hotshot.cli.terminal import Console, Watching, print_json, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
-from hotshot.version import __version__
 
 if TYPE_CHECKING:
-    from hotshot.paper import Claim, Experiment, FeatureSet, Findings, Setting
+    from hotshot.paper import Claim, Experiment, FeatureSet, Findings
 
 # Fewer for the small embedded banks, and fewest with many ways: the time of a task grows with their square.
 TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
-TUNING_TASKS = 500
 PAGE = "report.html"
 # Colours of the verdicts on claims.
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
-def _experiments() -> Iterable[str]:
-    from hotshot.paper import EXPERIMENTS
-
-    return EXPERIMENTS
-
-
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Names of experiments, see --list.",
-            metavar="[experiment]...",
-            autocompletion=options.one_of(_experiments),
-        ),
+        argument("Names of experiments, see --list.", "[experiment]...", names=("paper", "EXPERIMENTS")),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    every: Annotated[bool, option("Run all experiments.", "--all")] = False,
+    list_all: Annotated[bool, option("List the experiments and exit.", "--list")] = False,
     base: options.Base = None,
     novel: options.Novel = None,
     val: Annotated[
-        Path | None, typer.Option(help="Features of the validation classes: adds a row for H-OT tuned on them.")
+        Path | None, option("Features of the validation classes: adds a row for H-OT tuned on them.")
     ] = None,
     bank: options.Bank = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the dataset in the paper, such as miniImageNet, to show its numbers.")
+        str | None, option("Name of the dataset in the paper, such as miniImageNet, to show its numbers.")
     ] = None,
-    backbone: Annotated[str, typer.Option(help="Name of the backbone in the paper, such as WRN28+RTloss.")] = "",
+    backbone: Annotated[str, option("Name of the backbone in the paper, such as WRN28+RTloss.")] = "",
     other: Annotated[
         list[str] | None,
-        typer.Option(help="Another dataset or backbone: NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE. Repeatable."),
+        option("Another dataset or backbone: NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE. Repeatable."),
     ] = None,
-    ways: Annotated[int | None, options.number("Classes per task. Default: 5, or 20 for omniglot.")] = None,
+    ways: Annotated[int | None, number("Classes per task. Default: 5, or 20 for omniglot.")] = None,
     queries: options.Queries = 15,
     tasks: Annotated[
-        int | None, options.number("Tasks per evaluation. Default: 2000, 200 for banking77, or 40 for omniglot.")
+        int | None, number("Tasks per evaluation. Default: 2000, 200 for banking77, or 40 for omniglot.")
     ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
-    out: Annotated[Path, typer.Option(help=f"Folder for tables, figures and report. {options.RESUME}")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[Path, option(f"Folder for tables, figures and report. {options.RESUME}")] = Path("reproduction"),
     as_json: options.Json = False,
 ) -> None:
     """Reproduce the paper's tables and figures with your own features."""
     with waiting("starting"):
+        from hotshot.bank.embedded import load_bank
         from hotshot.evaluation.data import load_data
-    from hotshot.arrays import array_hash
-    from hotshot.bank.embedded import load_bank
-    from hotshot.evaluation.journal import REQUEST, check_request
-    from hotshot.evaluation.runner import versions
-    from hotshot.evaluation.tables import Table
-    from hotshot.evaluation.tasks import labels_hash
-    from hotshot.files.atomic import locked, write_json
-    from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, save_findings
-    from hotshot.report import make_report, write_report
-    from hotshot.report.page import check_report
-
+        from hotshot.evaluation.tables import Table
+        from hotshot.files import read_features
+        from hotshot.files.atomic import locked
+        from hotshot.paper import EXPERIMENTS, FeatureSet, Setting
+        from hotshot.paper.reproducing import reproduce
+        from hotshot.report import make_report, write_report
+        from hotshot.report.page import check_report
     if list_all:
         rows = tuple((e.name, e.title, e.paper, e.others) for e in EXPERIMENTS.values())
         Console().print(to_rich(Table("Experiments", ("name", "what it shows", "in the paper", "needs"), rows)))
@@ -93,43 +72,41 @@ def reproduce(
     console = Console(stderr=as_json)
     with waiting("reading the features"):
         classes, samples = load_data(base, novel, bank)
-        own = FeatureSet(name or bank or Path(str(novel)).stem, classes, samples.X, samples.y, backbone)
+        given = FeatureSet(name or bank or Path(str(novel)).stem, classes, samples.X, samples.y, backbone)
         others = tuple(map(_other, other or ()))
-    _check_titles([own, *others])
+        validation = None if val is None else read_features(val)
+    _check_titles([given, *others])
     if ways is None:
         ways = 5 if bank is None else load_bank(bank).ways
     usual = TASKS if bank is None else max(LEAST_TASKS_OF_BANK, 25 * TASKS_OF_BANK // max(ways, 5) ** 2)
-    n_tasks = usual if tasks is None else tasks
-    size: dict[str, Any] = {"ways": ways, "queries": queries, "tasks": n_tasks, "seed": seed}
-    setting = Setting(own, others, **size, n_jobs=jobs, out=out)
     if tasks is None and bank is not None:
-        console.print(f"Embedded bank: {setting.tasks} tasks per evaluation instead of {TASKS}.", markup=False)
-    about = {"data": own.name, "backbone": backbone, **size}
-    features = [own.base.fingerprint, array_hash(own.X), labels_hash(own.y)]
-    request = {**about, "features": features, "hotshot": __version__}
+        console.print(f"Embedded bank: {usual} tasks per evaluation instead of {TASKS}.", markup=False)
+    setting = Setting(given, others, ways, queries, usual if tasks is None else tasks, seed, jobs)
+    documents: list[dict[str, Any]] = []
+    claims: list[Claim] = []
+    watching: Watching
+
+    def during(doing: str) -> Watching:
+        nonlocal watching
+        watching = Watching(console, out, f" in {doing}", several=True)
+        return watching
+
     with locked(out):
-        check_request(out, request)
-        source = source_of(base, novel, bank)
-        write_json(out / REQUEST, {"source": source, **about, "request": request, **versions()})
         check_report(out / PAGE)
-        if val is not None:
-            setting = replace(setting, tuned=_tuned(setting, val, console))
-        documents: list[dict[str, Any]] = []
-        claims: list[Claim] = []
-        for experiment in chosen:
-            with Watching(console, out, f" in {experiment.name}", several=True) as watching:
-                findings = experiment.run(replace(setting, watch=watching))
-            which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
-            documents.append(save_findings(out / experiment.name, findings, {**which, "about": about}))
-            claims += findings.claims
-            _print(console, experiment, findings, watching.notes)
-        _print_claims(console, claims)
-        with waiting("fitting tasks for the task explorer"):
-            write_report(out / PAGE, make_report([out], lambda _: (classes, samples)))
+    source = source_of(base, novel, bank)
+    for experiment, findings, document in reproduce(
+        chosen, setting, out, during, validation=None if validation is None else tuple(validation), source=source
+    ):
+        documents.append(document)
+        claims += findings.claims
+        _print(console, experiment, findings, watching.notes)
+    _print_claims(console, claims)
+    with waiting("fitting tasks for the task explorer"):
+        write_report(out / PAGE, make_report([out], lambda _: (classes, samples)))
     if as_json:
-        print(json.dumps(documents, indent=2))
-        return
-    console.print(f"Tables and figures: {out}. Report: {out / PAGE}", markup=False, soft_wrap=True)
+        print_json(documents)
+    else:
+        console.say(f"Tables and figures: {out}. Report: {out / PAGE}")
 
 
 def _chosen(names: list[str]) -> list[Experiment]:
@@ -163,20 +140,6 @@ def _other(text: str) -> FeatureSet:
         raise ParameterError(f"--other must be NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE, got {text!r}.")
     base, (X, y) = load_data(Path(parts[0]), Path(parts[1]))
     return FeatureSet(name, base, X, y, *parts[2:])
-
-
-def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
-    """The best parameters on the validation classes."""
-    from hotshot import evaluation
-    from hotshot.files import read_features
-
-    X, y = read_features(val)
-    out = None if setting.out is None else setting.out / "tuning"
-    with Watching(console, out, " in tuning", several=True) as watching:
-        tasks = min(setting.tasks, TUNING_TASKS)
-        same: dict[str, Any] = {name: getattr(setting, name) for name in ("ways", "queries", "seed", "n_jobs")}
-        found = evaluation.tune(setting.features.base, X, y, **same, shots=(1, 5), tasks=tasks, out=out, watch=watching)
-    return found.best.parameters
 
 
 def _print(console: Console, experiment: Experiment, findings: Findings, notes: list[str]) -> None:

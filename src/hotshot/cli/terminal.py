@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 LONGEST_WHOLE = 30
 # Without a terminal, a line of progress is written this often.
 SECONDS_BETWEEN_LINES = 10.0
-Watch = Callable[[int, int | None], None]
 
 
 class Console(rich_console.Console):
@@ -49,6 +49,18 @@ class Console(rich_console.Console):
         lines = ("\n".join(map(printable, x.split("\n"))) if isinstance(x, str) else x for x in objects)
         super().print(*lines, **options)
 
+    def say(self, *sentences: str, **options: Any) -> None:
+        """Print sentences that are neither markup nor broken into lines."""
+        self.print(*sentences, markup=False, soft_wrap=True, **options)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document, in which texts stay readable."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+# --- tables
+
 
 def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     """A table for a console, without its notes; rows of published numbers only are dim.
@@ -57,24 +69,15 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     """
     from hotshot.evaluation.tables import PUBLISHED
 
-    shown = RichTable(
-        title=Text(printable(table.title), "table.title") if table.title else None,
-        title_justify="left",
-        box=SIMPLE_HEAVY,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    title = Text(printable(table.title), "table.title") if table.title else None
+    shown = RichTable(title=title, title_justify="left", box=SIMPLE_HEAVY, show_edge=False, padding=(0, 1, 0, 0))
     rows = table.entries
     for i, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
         widest = max((len(printable(row[i].text)) for row in rows), default=0)
         # In a narrow terminal only sentences are broken, neither numbers nor names.
         whole = numeric or (i == 0 and widest <= LONGEST_WHOLE)
-        shown.add_column(
-            Text(_folded(printable(name), widest)),
-            justify="right" if numeric else "left",
-            overflow="fold",
-            no_wrap=whole,
-        )
+        heading = Text(_on_two_lines(printable(name), widest))
+        shown.add_column(heading, justify="right" if numeric else "left", overflow="fold", no_wrap=whole)
     for row in rows:
         texts = (Text(printable(entry.text), (styles or {}).get(entry.kind, "")) for entry in row)
         kinds = {entry.kind for entry in row if isinstance(entry.value, int | float)}
@@ -82,7 +85,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     return shown
 
 
-def _folded(heading: str, widest: int) -> str:
+def _on_two_lines(heading: str, widest: int) -> str:
     """A heading on two lines if it is wider than its column."""
     width = max(widest, *map(len, heading.split(" ")))
     while len(lines := textwrap.wrap(heading, width, break_on_hyphens=False)) > 2:
@@ -103,6 +106,9 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
         console.print(f"Note: {printable(note)}", markup=False, style="yellow")
 
 
+# --- progress
+
+
 class Bar(Progress):
     """Progress that disappears at the end; without a terminal, a plain line on stderr every ten seconds.
 
@@ -110,10 +116,9 @@ class Bar(Progress):
     """
 
     def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
-        shown = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns)
-        super().__init__(
-            *shown, console=console if console.is_terminal else Console(stderr=True, soft_wrap=True), transient=True
-        )
+        shown = console if console.is_terminal else Console(stderr=True, soft_wrap=True)
+        description = TextColumn("{task.description}", markup=False)
+        super().__init__(SpinnerColumn(), description, *columns, console=shown, transient=True)
         self._counted, self._ended = counted, Event()
 
     def start(self) -> None:
@@ -145,12 +150,6 @@ def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
     return Bar(console, counted, *columns)
 
 
-def counting(progress: Progress, what: str) -> Watch:
-    """A function of the done and total counts that updates a new progress bar."""
-    task = progress.add_task(what, total=None)
-    return lambda done, total: progress.update(task, completed=done, total=total)
-
-
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """Show what is being done, without a count."""
@@ -159,14 +158,29 @@ def waiting(doing: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def reading(console: Console) -> Iterator[Callable[..., Watch]]:
-    """Progress over files: `begin(name, doing)` starts a pass over one.
+class Bars:
+    """A bar for each thing that is done: `bars(doing, done, total)` shows it, and how far it is."""
 
-    `begin` returns a function of the rows done and their total.
-    """
-    with bar(console, "samples") as progress:
-        yield lambda name, doing="reading": counting(progress, f"{doing} {shortened(Path(name).name)}")
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, doing: str, done: int, total: int | None) -> None:
+        """Show how much is done."""
+        self.update(doing, completed=done, total=total)
+
+    def update(self, key: str, **changes: Any) -> None:
+        """Change the bar of this key, which is also what it shows until it is changed."""
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(key, total=None)
+        self._progress.update(self._tasks[key], **changes)
+
+
+@contextmanager
+def counting(console: Console, counted: str) -> Iterator[Bars]:
+    """Progress in a `with` statement over what is counted, such as "samples"."""
+    with bar(console, counted) as progress:
+        yield Bars(progress)
 
 
 class ProgressWithNotes:
@@ -193,10 +207,11 @@ class ProgressWithNotes:
         self._token.var.reset(self._token)
         self._progress.stop()
         self._warnings.__exit__(*raised)
-        caught = [w for w in self._caught or () if issubclass(w.category, HotshotWarning)]
         firsts: dict[Any, str] = {}
-        for warning in caught:
-            firsts.setdefault(self._kind(warning.category, str(warning.message)), str(warning.message))
+        for warning in self._caught or ():
+            if issubclass(warning.category, HotshotWarning):
+                text = str(warning.message)
+                firsts.setdefault(self._kind(warning.category, text), text)
         self.notes = list(firsts.values())
         if isinstance(raised[1], KeyboardInterrupt):
             raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
@@ -237,15 +252,13 @@ class Watching(ProgressWithNotes):
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Count one finished chunk of tasks, of `total` tasks in all."""
-        tasks = len(record.correct)
-        key = (record.chunk.method, record.chunk.shots)
-        before, seen = self._sums.get(key, (0.0, 0))
-        shares = (sum(right) / sum(queries) for right, queries in zip(record.correct, record.queries, strict=True))
-        right, seen = before + sum(shares), seen + tasks
-        self._sums[key] = (right, seen)
+        method, shots, tasks = record.chunk.method, record.chunk.shots, len(record.correct)
+        accuracies = (sum(right) / sum(queries) for right, queries in zip(record.correct, record.queries, strict=True))
+        before, n_before = self._sums.get((method, shots), (0.0, 0))
+        self._sums[method, shots] = accuracy, n_tasks = before + sum(accuracies), n_before + tasks
         self.done += tasks
         self.known += tasks * was_known
-        label = f"{printable(key[0])}, {shots_in_words(key[1])}: {percentage(right / seen, 2)}"
+        label = f"{printable(method)}, {shots_in_words(shots)}: {percentage(accuracy / n_tasks, 2)}"
         elapsed, fresh = self._progress.tasks[0].elapsed, self.done - self.known
         rate = f"{fresh / elapsed:.0f}/s" if fresh and elapsed else ""
         of = None if self._several else total
@@ -257,17 +270,16 @@ class InputProgress(ProgressWithNotes):
 
     def __init__(self, console: Console, doing: str) -> None:
         super().__init__(console, "inputs")
-        self._doing = doing
-        self._tasks: dict[str, TaskID] = {}
+        self._doing, self._bars = doing, Bars(self._progress)
         # Answers on standard output.
         self.printed = 0
 
     def watch(self, name: str, done: int, total: int | None) -> None:
         """Show how many inputs of a file are done."""
-        self._update(f"{self._doing} {shortened(Path(name).name)}", completed=done, total=total)
+        self._bars(f"{self._doing} {shortened(Path(name).name)}", done, total)
 
     def _show(self, sentence: str) -> None:
-        self._update("choosing", description=sentence)
+        self._bars.update("choosing", description=sentence)
 
     def _kind(self, category: type, text: str) -> Any:
         # Every batch gives the same warning with other numbers. Files are different.
@@ -275,8 +287,3 @@ class InputProgress(ProgressWithNotes):
 
     def _interrupted(self) -> str:
         return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."
-
-    def _update(self, key: str, **changes: Any) -> None:
-        if key not in self._tasks:
-            self._tasks[key] = self._progress.add_task(key, total=None)
-        self._progress.update(self._tasks[key], **changes)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hotshot.cli.options import RESUME, Device, Json, Kind, Seed, SkipCorrupt, number, numbers
-from hotshot.cli.terminal import Console, bar, counting, print_notes
-from hotshot.errors import InputError, InterruptedRunError, RunError
+from hotshot.cli import options
+from hotshot.cli.extract import left_out
+from hotshot.cli.options import RESUME, argument, number, option
+from hotshot.cli.terminal import Console, bar, counting, print_json, print_notes
+from hotshot.errors import InputError, InterruptedRunError, ParameterError, RunError
 
 if TYPE_CHECKING:
     from hotshot.backbones.checkpoints import Recipe
@@ -24,35 +23,29 @@ NOT_TO_MIRROR = ("omniglot",)
 
 
 def train(
-    dataset: Annotated[Path, typer.Argument(help="Folder or archive of images.", show_default=False)],
-    kind: Kind = "auto",
-    backbone: Annotated[
-        str, typer.Option(help="Network: conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")
-    ] = "conv4",
+    dataset: Annotated[Path, argument("Folder or archive of images.")],
+    kind: options.Kind = "auto",
+    backbone: Annotated[str, option("Network: conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")] = "conv4",
     filters: Annotated[
-        str | None, typer.Option(help="Filters per block, such as 32 or 32,64,128,256. Default: as published.")
+        str | None, option("Filters per block, such as 32 or 32,64,128,256. Default: as published.")
     ] = None,
     size: Annotated[int, number("Side of the input in pixels.")] = 84,
     epochs: Annotated[int, number("Number of epochs.")] = 60,
     batch_size: Annotated[int, number("Images per optimisation step.")] = 128,
-    optimiser: Annotated[str, typer.Option(help="Optimiser: sgd or adam.")] = "sgd",
+    optimiser: Annotated[str, option("Optimiser: sgd or adam.")] = "sgd",
     learning_rate: Annotated[float, number("Initial learning rate.")] = 0.05,
     weight_decay: Annotated[float, number("Weight decay.")] = 5e-4,
-    schedule: Annotated[str, typer.Option(help="Learning rate schedule: cosine, steps or constant.")] = "cosine",
+    schedule: Annotated[str, option("Learning rate schedule: cosine, steps or constant.")] = "cosine",
     label_smoothing: Annotated[float, number("Label smoothing: share of the target spread over all classes.")] = 0.0,
-    rotation: Annotated[
-        bool, typer.Option("--rotation", help="Also train on rotations of the images, as in S2M2_R.")
-    ] = False,
+    rotation: Annotated[bool, option("Also train on rotations of the images, as in S2M2_R.", "--rotation")] = False,
     mixup: Annotated[float, number("Strength of manifold mixup: 2 as in S2M2, 0 for none.")] = 0.0,
-    flip: Annotated[
-        bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for Omniglot.")
-    ] = None,
-    seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help=f"Folder for checkpoints. {RESUME}")] = Path("backbone"),
-    cache: Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")] = None,
-    device: Device = "cpu",
-    skip_corrupt: SkipCorrupt = False,
-    json: Json = False,
+    flip: Annotated[bool | None, option("Mirror half of the images. Default: yes, except for Omniglot.")] = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path, option(f"Folder for checkpoints. {RESUME}")] = Path("backbone"),
+    cache: Annotated[Path | None, option("Folder for decoded images. Default: OUT/decoded.")] = None,
+    device: options.Device = "cpu",
+    skip_corrupt: options.SkipCorrupt = False,
+    json: options.Json = False,
 ) -> None:
     """Train a backbone on the base classes of a dataset. Interrupted trainings resume."""
     from hotshot.files.atomic import locked
@@ -65,27 +58,13 @@ def train(
         raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
     console = Console(stderr=json)
     require_device(device)
-    options = options_for(backbone, size)
-    if filters is not None:
-        several = numbers(filters, "--filters")
-        options["filters"] = several if len(several) > 1 else several[0]
+    network = options_for(backbone, size) | ({} if filters is None else {"filters": _filters(filters)})
     recipe = Recipe(
-        backbone=backbone,
-        options=options,
-        size=size,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimiser=optimiser,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        label_smoothing=label_smoothing,
-        rotation=rotation,
-        mixup=mixup,
-        seed=seed,
-    )
+        backbone, network, size, epochs, batch_size, optimiser, learning_rate, weight_decay=weight_decay,
+        schedule=schedule, label_smoothing=label_smoothing, rotation=rotation, mixup=mixup, seed=seed,
+    )  # fmt: skip
     # Refuse a network that cannot be built before an hour of decoding.
-    feature_width(create(backbone, **options), size)
+    feature_width(create(backbone, **network), size)
     with locked(out):
         pass  # Also refuse a folder that cannot be written, or that another process writes to.
     cache = out / "decoded" if cache is None else cache
@@ -94,9 +73,17 @@ def train(
     recipe = replace(recipe, flip=name not in NOT_TO_MIRROR if flip is None else flip)
     done = _train(name, base, splits.get("val"), recipe, out, device, console)
     if json:
-        print(dumps({"checkpoint": str(out / "best"), "epochs": list(map(asdict, done))}, indent=2))
+        print_json({"checkpoint": str(out / "best"), "epochs": list(map(asdict, done))})
     else:
         console.print(f"Checkpoint: {out / 'best'}", markup=False)
+
+
+def _filters(text: str) -> int | list[int]:
+    try:
+        several = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--filters must be comma-separated whole numbers, such as 1,5, got {text!r}.") from None
+    return several if len(several) > 1 else several[0]
 
 
 def _decoded_splits(
@@ -113,13 +100,11 @@ def _decoded_splits(
             f"{dataset} has no base classes to train on, only {', '.join(opened.splits)}: use another one."
         )
     splits = {}
-    for name in (*BASE_SPLITS, "val"):
-        if name not in opened.splits:
-            continue
-        with bar(console, "images") as progress:
-            splits[name] = decode(opened.splits[name], size, cache, counting(progress, f"decoding {name}"))
-        if corrupt := splits[name].corrupt:
-            print_notes(console, [f"left out {len(corrupt)} corrupt images of '{name}', first {corrupt[0]}."])
+    for name in (name for name in (*BASE_SPLITS, "val") if name in opened.splits):
+        with counting(console, "images") as bars:
+            watch = lambda *counts, name=name: bars(f"decoding {name}", *counts)  # noqa: E731
+            splits[name] = decode(opened.splits[name], size, cache, watch)
+        print_notes(console, left_out(name, splits[name].corrupt))
     return opened.name, splits
 
 

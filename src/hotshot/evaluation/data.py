@@ -10,8 +10,7 @@ from hotshot.bank import BaseClasses, is_bank
 from hotshot.bank.embedded import load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.inspection import refuse_mixed
-from hotshot.files import FeatureSource, Samples, open_features, read_features
-from hotshot.files.samples import in_memory
+from hotshot.files import Samples, read_features
 
 
 def load_data(
@@ -43,16 +42,3 @@ def load_base(path: Path) -> BaseClasses:
         return BaseClasses.load(path)
     file = read_features(path)
     return BaseClasses.from_samples(file.X, file.y, about=file.about)
-
-
-def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
-    """The samples of a feature file or a bank, to be read in batches."""
-    if not is_bank(path):
-        return open_features(path, part=part, labels=labels)
-    if part is not None or labels is not None:
-        raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
-    bank = BaseClasses.load(path)
-    samples = bank.samples
-    if samples is None:
-        raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
-    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)

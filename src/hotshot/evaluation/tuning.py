@@ -25,8 +25,9 @@ from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
 from hotshot.evaluation.journal import Record
 from hotshot.evaluation.methods import chunks_of, make_runners
-from hotshot.evaluation.results import AHEAD, paired_difference, verdicts
+from hotshot.evaluation.results import AHEAD, finite, paired_difference, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
+from hotshot.evaluation.tables import Entry, Table, percent
 from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
 from hotshot.intervals import Estimate, mean_interval
@@ -80,6 +81,33 @@ class Tuning:
         """Whether the best is better than the defaults, by Holm's procedure over those that saw as many tasks."""
         last = {c.name: c.gain for c in self.candidates if c.accuracy.n == self.best.accuracy.n and c.name != DEFAULT}
         return verdicts(last).get(self.best.name) == AHEAD
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All candidates, for JSON; accuracies are shares, and a single task has no interval."""
+        return [
+            {
+                "parameters": candidate.parameters,
+                "tasks": candidate.accuracy.n,
+                "accuracy": candidate.accuracy.mean,
+                "accuracy_half_width": finite(candidate.accuracy.half_width),
+                "minus_defaults": candidate.gain.mean,
+                "minus_defaults_half_width": finite(candidate.gain.half_width),
+            }
+            for candidate in self.candidates
+        ]
+
+    def table(self, most: int = 15) -> Table:
+        """The best candidates, with their numbers of tasks and paired gains over the defaults."""
+        best = self.candidates[:most]
+        rows = tuple(
+            (c.name, Entry(str(c.accuracy.n), c.accuracy.n), percent(c.accuracy), percent(c.gain, signed=True))
+            for c in best
+        )
+        notes = ["gain: points over the defaults, paired. Intervals: 95%, over tasks."]
+        if self.best.name != DEFAULT and not self.is_significant:
+            notes.append("No significant difference from the default.")
+        columns = ("parameters", "tasks", "accuracy %", "gain")
+        return Table(f"best {len(best)} of {len(self.candidates)} candidates", columns, rows, tuple(notes))
 
     def save(self, path: str | Path) -> None:
         """Write the best parameters as a file for `evaluate` and `load_parameters`; accuracies in it are shares."""

@@ -1,7 +1,8 @@
-"""Answers to inputs, and files of them: the columns of the input with the answers added, some rows at a time."""
+"""What a model says of inputs, in files: answers beside their columns, and suggestions as a table to fill in."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.classifiers.suggestions import Suggestions
 from hotshot.errors import InputError
 from hotshot.files import Samples
 from hotshot.files.samples import ID
 from hotshot.files.tables import format_of, writing
-from hotshot.formatting import listing, quoted
-from hotshot.inputs.inputs import Inputs, readable
+from hotshot.formatting import listing, quoted, shortened
+from hotshot.inputs.inputs import FEATURES, IMAGES, LABEL, Inputs, readable
 
 if TYPE_CHECKING:
     from hotshot.inputs.classifier import InputClassifier
@@ -26,12 +28,17 @@ CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER, ERROR = (
     "class", "probability", "runner_up", "runner_up_probability", "outlier_score", "error",
 )  # fmt: skip
 NUMBERS = (PROBABILITY, RUNNER_UP_PROBABILITY, OUTLIER)
+# Columns of a table of suggestions, in addition to those of the input; the names are not those of labels.
+PROBABLE, REASON = "probable_class", "reason"
 # Digits that are written: single precision has no more significant ones.
 DIGITS = 6
 # Inputs that are classified jointly; of more, so many at a time.
 MOST_IN_A_BATCH = 50_000
+LONGEST_TEXT = 60
 
 Answers = dict[str, list[Any]]
+# Rows, and the features of those that can be read.
+Batch = tuple[Samples, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -58,18 +65,12 @@ def answer(
     if not len(X):
         return {name: [] for name in _names(model)}
     probabilities, scores, rejected = model.answers(X, reject, batch=batch)
-    rows = np.arange(len(probabilities))
-    first = probabilities.argmax(axis=1)
-    best = probabilities[rows, first]
-    probabilities[rows, first] = -1
-    second = probabilities.argmax(axis=1)
-    names = np.array(model.classes_.tolist(), dtype=object)
-    answers: Answers = {
-        CLASS: names[first].tolist(),
-        PROBABILITY: _rounded(best),
-        RUNNER_UP: names[second].tolist(),
-        RUNNER_UP_PROBABILITY: _rounded(probabilities[rows, second]),
-    }
+    names, rows = np.array(model.classes_.tolist(), dtype=object), np.arange(len(probabilities))
+    answers: Answers = {}
+    for name, share in ((CLASS, PROBABILITY), (RUNNER_UP, RUNNER_UP_PROBABILITY)):
+        best = probabilities.argmax(axis=1)
+        answers |= {name: names[best].tolist(), share: _rounded(probabilities[rows, best])}
+        probabilities[rows, best] = -1
     if len(names) == 1:
         answers[RUNNER_UP], answers[RUNNER_UP_PROBABILITY] = [None] * len(rows), [None] * len(rows)
     if scores is not None:
@@ -102,6 +103,11 @@ def check_columns(
         )
 
 
+def check_free(inputs: Inputs) -> None:
+    """Raise if inputs have a column of a name that the table of suggestions needs."""
+    check_columns(inputs.columns, (PROBABLE, PROBABILITY, REASON), inputs.name, "rename it")
+
+
 def write_answers(
     model: InputClassifier,
     inputs: Inputs,
@@ -122,35 +128,29 @@ def write_answers(
     added = [prefix + name for name in (*_names(model.model), ERROR)]
     check_columns(inputs.columns, added, inputs.name)
     classes, done = {*map(str, model.classes.tolist())}, Answered()
-    most = MOST_IN_A_BATCH if batch else 1
 
-    def answered(part: list[tuple[Samples, np.ndarray]]) -> list[tuple[Samples, Answers]]:
+    def answered(part: list[Batch]) -> list[tuple[Samples, Answers]]:
         answers = answer(model.model, np.concatenate([X for _, X in part]), reject, unknown, batch=batch)
         starts = np.cumsum([0, *(len(X) for _, X in part)]).tolist()
         spans = zip(part, starts, starts[1:], strict=False)
-        return [(own, {name: all_[a:b] for name, all_ in answers.items()}) for (own, _), a, b in spans]
+        return [(rows, {name: every[a:b] for name, every in answers.items()}) for (rows, _), a, b in spans]
 
-    with (
-        writing(out, format_of(out, form), [prefix + name for name in NUMBERS]) as write,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        parts = _in_parts(model.batches(inputs, watch, strict=strict), most)
+    parts = _in_parts(model.batches(inputs, watch, strict=strict), MOST_IN_A_BATCH if batch else 1)
+    numbers = [prefix + name for name in NUMBERS]
+    with writing(out, format_of(out, form), numbers) as write, ThreadPoolExecutor(1) as pool:
         for rows, answers in (pair for part in _computed_ahead(pool, answered, parts) for pair in part):
             rejected = sum(p is None for p in answers[PROBABILITY])
             answers = in_place(answers, rows)
             columns = {name: rows.columns[name] for name in inputs.columns} or {ID: rows.columns[inputs.id]}
             write({**columns, **dict(zip(added, answers.values(), strict=True))})
-            pairs = [
-                (label, str(given))
-                for label, given in zip(rows.y or (), answers[CLASS], strict=False)
-                if label and given is not None
-            ]
+            both = zip(rows.y or (), answers[CLASS], strict=False)
+            pairs = [(label, str(name)) for label, name in both if label and name is not None]
             done = Answered(
                 done.inputs + len(rows),
                 done.unreadable + len(rows.errors),
                 done.rejected + rejected,
                 done.labelled + len(pairs),
-                done.agreeing + sum(label == given for label, given in pairs),
+                done.agreeing + sum(label == name for label, name in pairs),
                 done.has_labels or any(label in classes for label, _ in pairs),
             )
             yield done
@@ -161,13 +161,13 @@ def in_place(answers: Answers, rows: Samples) -> Answers:
     if rows.errors:
         places = np.full(len(rows), -1)
         places[readable(rows)] = np.arange(len(rows) - len(rows.errors))
-        answers = {name: [None if i < 0 else own[i] for i in places.tolist()] for name, own in answers.items()}
+        answers = {name: [None if i < 0 else values[i] for i in places.tolist()] for name, values in answers.items()}
     return {**answers, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
 
 
-def _in_parts(batches: Iterable[tuple[Samples, np.ndarray]], most: int) -> Iterator[list[tuple[Samples, np.ndarray]]]:
+def _in_parts(batches: Iterable[Batch], most: int) -> Iterator[list[Batch]]:
     """Batches one after another until they have about `most` rows."""
-    part: list[tuple[Samples, np.ndarray]] = []
+    part: list[Batch] = []
     for batch in batches:
         part.append(batch)
         if sum(len(rows) for rows, _ in part) >= most:
@@ -187,3 +187,72 @@ def _computed_ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items:
         waiting = begun
     if waiting is not None:
         yield waiting.result()
+
+
+@dataclass(frozen=True)
+class InputSuggestions:
+    """Suggestions of inputs to label next, where the inputs come from, and those that are suggested.
+
+    The indices of the suggestions are rows of the inputs. It can be printed, and written as a table to fill in.
+    """
+
+    suggestions: Suggestions
+    inputs: Inputs
+    samples: Samples
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the suggested inputs."""
+        return [str(one) for one in self.samples.columns[self.inputs.id]]
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the suggested inputs, if they have any."""
+        return self.inputs.texts(self.samples) or []
+
+    def __str__(self) -> str:
+        named = [f'"{shortened(text, LONGEST_TEXT)}"' for text in self.texts]
+        named = named or [shortened(one, LONGEST_TEXT) for one in self.ids]
+        pairs = enumerate(zip(named, self.suggestions, strict=True), 1)
+        return "\n".join(f"{i}. {name}: {' or '.join(item.classes())}; {item.reason}." for i, (name, item) in pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The suggestions as dictionaries, lists, strings and numbers, for JSON."""
+        document = self.suggestions.to_dict()
+        for name, values in (("id", self.ids), ("text", self.texts)):
+            for item, value in zip(document["suggestions"], values, strict=False):
+                item[name] = value
+        return document
+
+    def table(self, folder: Path, with_features: bool) -> dict[str, list[Any]]:
+        """Columns of a table to fill in: those of the input, labels, and the reasons.
+
+        Paths of images become relative to the folder of the table; a model without an encoder needs the features.
+        """
+        names = self.inputs.columns
+        columns = {name: self._relative(folder, list(self.samples.columns[name])) for name in names}
+        columns = columns or {ID: self.ids}
+        if self.inputs.label is None:
+            columns[LABEL] = [""] * len(self.samples)
+        columns[PROBABLE] = [str(item.label) for item in self.suggestions]
+        columns[PROBABILITY] = [round(item.probability, 4) for item in self.suggestions]
+        columns[REASON] = [item.reason for item in self.suggestions]
+        if with_features:
+            # In one column: beside it, no other column is taken for a feature.
+            columns[FEATURES] = np.array(self.samples.X, dtype=np.float64).tolist()
+        return columns
+
+    def write(self, path: Path, with_features: bool) -> None:
+        """Write the table to fill in; the suffix of the file sets its format."""
+        with writing(path, format_of(path, None), [PROBABILITY, FEATURES] if with_features else [PROBABILITY]) as write:
+            write(self.table(path.parent, with_features))
+
+    def _relative(self, folder: Path, values: list[Any]) -> list[Any]:
+        """Values of a column; if they are paths of images, these are relative to a folder."""
+        if self.inputs.kind != IMAGES:
+            return values
+        paths = [image.file.path for image in self.samples.X]
+        named = zip(paths, values, strict=True)
+        if not all(path is not None and path.as_posix().endswith(Path(str(value)).as_posix()) for path, value in named):
+            return values
+        return [Path(os.path.relpath(path, folder)).as_posix() for path in paths]

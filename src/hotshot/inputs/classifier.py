@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,47 +27,28 @@ from hotshot.files import Samples
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import read_folder, read_json_document, refuse_damage
 from hotshot.files.samples import ID
-from hotshot.files.tables import STDIN_NAME, naming
+from hotshot.files.tables import STDIN_NAME
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import count, did_you_mean, listing, quoted
-from hotshot.inputs.answers import NONE
+from hotshot.inputs import inputs as raw
+from hotshot.inputs.answers import NONE, InputSuggestions
 from hotshot.inputs.explaining import InputExplanation, explain_inputs, names_of
-from hotshot.inputs.inputs import (
-    BY_NAME,
-    FEATURES,
-    IMAGES,
-    PATH,
-    TEXTS,
-    Columns,
-    Inputs,
-    decoded,
-    given_inputs,
-    is_path,
-    joined,
-    kind_of,
-    open_inputs,
-    readable,
-    shown_from_json,
-    shown_to_json,
-    unreadable,
-    with_new_ids,
-)
-from hotshot.inputs.suggesting import InputSuggestions
+from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs, readable
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
+    from hotshot.classifiers.explanation import Explanation
     from hotshot.encoders import Encoder
 
 # Files of a model, in addition to those of its classifier.
 INPUTS, OLD, BANK, PREVIOUS = "inputs.json", "old.safetensors", "base.bank", "previous"
-WHAT, VERSION = "model of inputs", 2
+WHAT, VERSION, FIT = "model of inputs", 2, "fit a model with hotshot fit"
 # Changes of a model in a folder that can be undone.
 MOST_UNDONE = 20
 # Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
 # Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
 MOST_THUMBNAILS = 50
-NO_LABEL = "has no label in any row: label some rows."
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -192,12 +172,21 @@ class InputClassifier:
     @property
     def support(self) -> Samples:
         """The samples of new classes; those that were added to ``model`` itself have a number as id."""
-        model, shown = self.model, self._shown
-        n_samples, n_shown = len(model.support_labels_), len(shown[ID])
-        columns: dict[str, Sequence[Any]] = {name: values[:n_samples] for name, values in shown.items()}
-        if n_shown < n_samples:
-            columns = {ID: [*shown[ID], *(f"sample {i + 1}" for i in range(n_shown, n_samples))]}
-        return Samples(model.support_, model.support_labels_, columns)
+        labels, ids = self.model.support_labels_, self._shown[ID]
+        columns: dict[str, Sequence[Any]] = {name: values[: len(labels)] for name, values in self._shown.items()}
+        if len(ids) < len(labels):
+            columns = {ID: [*ids, *(f"sample {i + 1}" for i in range(len(ids), len(labels)))]}
+        return Samples(self.model.support_, labels, columns)
+
+    def contents(self) -> dict[str, list[str] | int]:
+        """What the model holds: for each new class the texts or ids of its samples, for each old one how many."""
+        support = self.support
+        new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
+        for label, name in zip(support.y.tolist(), support.texts or support.ids, strict=True):
+            new[str(label)].append(name)
+        sizes = np.zeros(0) if self.model.known_ is None else self.model.known_.sizes
+        old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
+        return {**new, **old}
 
     # --- learning
 
@@ -216,18 +205,14 @@ class InputClassifier:
         """
         # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
         fitted = copy(self)
-        fitted.old = None
         new, old = fitted._labelled(support, labels, columns), fitted._opened_base(base_columns or columns)
         new_names = np.array([*_label_counts(new)])
         old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
         fitted._check_names(old_names, new_names)
-        samples, unlabelled = fitted.encoded(new, watch)
+        samples, fitted.unlabelled = fitted.encoded(new, watch)
         fitted._check_names(old_names, samples.y)
-        if isinstance(old, Inputs):
-            old = fitted._bank_of(fitted.encoded(old, watch, most=MOST_THUMBNAILS)[0])
-        fitted._fit(old, samples, unlabelled)
-        assign(self, fitted)
-        return self
+        stored = fitted.encoded(old, watch, most=MOST_THUMBNAILS)[0] if isinstance(old, Inputs) else old
+        return self._fit(fitted, stored, samples)
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -235,14 +220,23 @@ class InputClassifier:
         """Learn old and new classes from one file or folder; classes with at most ``few`` samples are new."""
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
-        opened = self.opened(path, None, columns)
+        fitted, opened = copy(self), self.opened(path, None, columns)
         _check_few([*_label_counts(opened).values()], few, opened.name)
-        both, unlabelled = self.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
+        both, fitted.unlabelled = fitted.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
-        fitted = copy(self)
-        fitted._fit(fitted._bank_of(both[~is_new]), both[is_new], unlabelled)
+        return self._fit(fitted, both[~is_new], both[is_new])
+
+    def _fit(self, fitted: Self, old: Samples | BaseClasses | None, new: Samples) -> Self:
+        """Fit `fitted` to old classes, whose samples are shown in explanations, and take its state."""
+        new = fitted._distinct(new, {})
+        base = BaseClasses.from_samples(old.X, old.y, about=old.about) if isinstance(old, Samples) else old
+        include = base is not None and not self.new_only
+        fitted.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
+        fitted.old = old if isinstance(old, Samples) else None
+        fitted._shown, fitted.about = new.columns, new.about
+        fitted._place = fitted._bank = None
         assign(self, fitted)
         return self
 
@@ -258,21 +252,19 @@ class InputClassifier:
 
         The result is that of a fresh fit to all samples. A sample that the model has already is left out.
         """
-        grown = copy(self)
-        given = _of_one_class(self._labelled(inputs, labels, columns), inputs)
+        grown, support = copy(self), self.support
+        given = raw.of_one_class(self._labelled(inputs, labels, columns), inputs)
         encoded, grown.unlabelled = self.encoded(given, watch)
-        support = self.support
+        stored = [support, *([] if self.old is None else [self.old])]
         labels_by_content = {
-            content: label
-            for some in (support, *([] if self.old is None else [self.old]))
-            for content, label in zip(_contents(some), some.y.tolist(), strict=True)
+            content: label for some in stored for content, label in zip(_contents(some), some.y.tolist(), strict=True)
         }
         new = grown._distinct(encoded, labels_by_content)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown._shown = joined([support, with_new_ids(new[~is_old], support.ids)]).columns
+        grown._shown = raw.joined([support, raw.with_new_ids(new[~is_old], support.ids)]).columns
         if is_old.any():
-            grown.old = joined([*([] if self.old is None else [self.old]), new[is_old]])
+            grown.old = raw.joined([*stored[1:], new[is_old]])
         assign(self, grown)
         return self
 
@@ -281,11 +273,10 @@ class InputClassifier:
 
         The result is that of a fresh fit without them.
         """
-        model, support = copy(self.model), self.support
-        stays = ~np.isin(model.support_labels_, names)
-        texts = support.texts or [""] * len(support)
+        grown, model, support = copy(self), copy(self.model), self.support
+        stays, texts = ~np.isin(support.y, names), support.texts or [""] * len(support)
         for name in samples:
-            places = [i for i, own in enumerate(zip(support.ids, texts, strict=True)) if name and name in own]
+            places = [i for i, both in enumerate(zip(support.ids, texts, strict=True)) if name and name in both]
             if len(places) != 1:
                 which = "several samples of this model" if places else "no sample of this model"
                 close = did_you_mean(name, [*support.ids, *filter(None, texts)])
@@ -297,9 +288,8 @@ class InputClassifier:
                 raise InputError(f"{quoted(name)} is not a new class of this model: name one of those.{close}")
         if not stays.any():
             raise InputError("No new class would be left: remove fewer classes or samples.")
-        grown = copy(self)
-        grown.model = model.learn_again(model.support_[stays], model.support_labels_[stays], model.base)
-        grown._shown = support[stays].columns
+        left = support[stays]
+        grown.model, grown._shown = model.learn_again(left.X, left.y, model.base), left.columns
         assign(self, grown)
         return self
 
@@ -307,18 +297,6 @@ class InputClassifier:
         """Raise if a class is old and new, unless only new ones are predicted."""
         if len(old) and len(new) and not self.new_only:
             check_names(old, new)
-
-    def _bank_of(self, old: Samples) -> BaseClasses:
-        """The bank of old classes; its samples are shown in explanations."""
-        self.old = old
-        return BaseClasses.from_samples(old.X, old.y, about=old.about)
-
-    def _fit(self, base: BaseClasses | None, new: Samples, unlabelled: int) -> None:
-        new = self._distinct(new, {})
-        include = base is not None and not self.new_only
-        self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
-        self._shown, self.about, self.unlabelled = new.columns, new.about, unlabelled
-        self._place = self._bank = None
 
     def _distinct(self, new: Samples, stored: Mapping[Any, Any]) -> Samples:
         """Without samples that the model has (labels by content), that repeat another, or that have several labels.
@@ -377,7 +355,7 @@ class InputClassifier:
         The result can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of
         the difference between the two logits.
         """
-        opened, parts, n_left = self._opened_once(inputs), [], np.inf if most is None else most
+        opened, parts, n_left = self.opened(inputs), [], np.inf if most is None else most
         for batch, X in self.batches(opened):
             rows = readable(batch)[: len(X) if most is None else n_left]
             parts.append(Samples(X[: len(rows)], [""] * len(rows), opened.shown(batch[rows])))
@@ -385,14 +363,18 @@ class InputClassifier:
             if n_left == 0:
                 break
         model = snapshot(self)
-        return explain_inputs(model.model, joined(parts), model.support, model.old, reject)
+        return explain_inputs(model.model, raw.joined(parts), model.support, model.old, reject)
+
+    def loans(self) -> Explanation:
+        """How much each old class lends to the new ones: their transfer weights, which can be printed."""
+        return self.model.explain(names=names_of(self.support))
 
     def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
         """Suggest which ``n`` unlabelled inputs to label next; see ``HOTClassifier.suggest``.
 
         The result can be printed; ``suggestions`` are those of ``HOTClassifier`` and ``samples`` the suggested inputs.
         """
-        opened = self._opened_once(inputs)
+        opened = self.opened(inputs)
         parts = list(self.batches(opened, watch))
         suggestions = self.model.suggest(np.concatenate([X for _, X in parts]), n)
         # Suggestions are numbers of readable inputs; users count all of them.
@@ -407,32 +389,24 @@ class InputClassifier:
         samples = Samples([batch.X[row] for _, batch, row in chosen], columns=columns)
         return InputSuggestions(replace(suggestions, items=items), opened, samples)
 
-    def contents(self) -> dict[str, list[str] | int]:
-        """What the model holds: for each new class the texts or ids of its samples, for each old one how many."""
-        support = self.support
-        new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
-        for label, name in zip(support.y.tolist(), support.texts or support.ids, strict=True):
-            new[str(label)].append(name)
-        sizes = np.zeros(0) if self.model.known_ is None else self.model.known_.sizes
-        old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
-        return {**new, **old}
-
     # --- inputs as features
 
     def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
-        """Open inputs for this model, in batches; ``labels`` are those of a list."""
+        """Open inputs for this model, in batches; ``labels`` are those of a list. What is open stays as it is."""
+        if isinstance(inputs, Inputs):
+            return inputs
         if not isinstance(inputs, (str, Path)):
-            return given_inputs(inputs, self.kind, labels)
+            return raw.given_inputs(inputs, self.kind, labels)
         if labels is not None:
             raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
-        opened = open_inputs(inputs, kind_of(Path(inputs), self.kind), columns)
+        opened = raw.open_inputs(inputs, raw.kind_of(Path(inputs), self.kind), columns)
         if opened.kind == FEATURES:
             self._check_extractor(opened.name, opened.about)
         return opened
 
     def opened_line(self, line: str, columns: Columns = BY_NAME) -> Inputs:
         """Open what a command line names: a file, a folder, standard input, or a text itself."""
-        return self.opened([line] if self.kind == TEXTS and not is_path(line) else line, columns=columns)
+        return self.opened([line] if self.kind == TEXTS and not raw.is_path(line) else line, columns=columns)
 
     def batches(
         self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
@@ -460,7 +434,7 @@ class InputClassifier:
         if watch is not None:
             watch(inputs.name, done, done)
         if errors:
-            sentence = unreadable(errors, done, inputs.name)
+            sentence = raw.unreadable(errors, done, inputs.name)
             if strict or len(errors) == done:
                 raise InputError(f"{sentence}; repair or remove them.")
             warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
@@ -473,7 +447,7 @@ class InputClassifier:
         parts, unlabelled = [], 0
         counts: Counter[str] = Counter()
         for batch, X in self.batches(inputs, watch, strict=self.strict):
-            labels, rows = _labels(batch, inputs), readable(batch)
+            labels, rows = inputs.labels(batch), readable(batch)
             labelled = [place for place, row in enumerate(rows) if labels[row]]
             y, small = [labels[row] for row in rows[labelled]], []
             for label in y:
@@ -482,12 +456,9 @@ class InputClassifier:
             unlabelled += len(rows) - len(labelled)
             parts.append(Samples(X[labelled], y, inputs.shown(batch[rows[labelled]], small)))
         if not counts:
-            raise InputError(f"{inputs.name} {NO_LABEL}")
+            raise InputError(f"{inputs.name} {raw.NO_LABEL}")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return replace(joined(parts), about=about), unlabelled
-
-    def _opened_once(self, inputs: Any) -> Inputs:
-        return inputs if isinstance(inputs, Inputs) else self.opened(inputs)
+        return replace(raw.joined(parts), about=about), unlabelled
 
     def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
         if labels is None and not isinstance(inputs, (str, Path)):
@@ -511,8 +482,8 @@ class InputClassifier:
 
     def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
         """Raise if features come from another encoder than that of this model."""
-        own = self._encoder().about if self.encoder is not None and not self.about else self.about
-        needed, given = (header.get(EXTRACTOR) for header in (own, about))
+        expected = self._encoder().about if self.encoder is not None and not self.about else self.about
+        needed, given = (header.get(EXTRACTOR) for header in (expected, about))
         if needed is not None and given is not None and needed != given:
             raise InputError(
                 f"{name} has features from {quoted(given)}, but this model needs those of {quoted(needed)}: extract "
@@ -557,7 +528,7 @@ class InputClassifier:
         content, size = [batch.X[row] for row in rows], self._encoder().size
         if size is None:
             return batch, content
-        pixels, wrong = decoded(content, size)
+        pixels, wrong = raw.decoded(content, size)
         return replace(batch, errors={**batch.errors, **{int(rows[i]): why for i, why in wrong.items()}}), pixels
 
     # --- models in folders
@@ -576,8 +547,8 @@ class InputClassifier:
             "new_only": self.new_only,
             "about": self.about,
             "probe": list(self.probe),
-            "support": shown_to_json(self.support),
-            "old": None if self.old is None else {"labels": self.old.y.tolist(), **shown_to_json(self.old)},
+            "support": raw.shown_to_json(self.support),
+            "old": None if self.old is None else {"labels": self.old.y.tolist(), **raw.shown_to_json(self.old)},
         }
         parts, base = [INPUTS], self.model.base
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
@@ -632,7 +603,7 @@ class InputClassifier:
         """Put back the model that was in a folder before its last ``change``, and return it."""
         path = Path(path)
         with one_at_a_time(path):
-            read_json_document(path, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
+            read_json_document(path, INPUTS, WHAT, FIT, VERSION)
             if not (path / PREVIOUS).is_dir():
                 raise InputError(f"{path} holds no earlier model: nothing was added or removed, or all is undone.")
             cls.load(path / PREVIOUS)
@@ -652,7 +623,7 @@ class InputClassifier:
     @classmethod
     def _read(cls, folder: Path, device: str, encoder: str | None, trust: bool) -> Self:
         digest, model = digest_of(folder), HOTClassifier.load(folder)
-        content = read_json_document(folder, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
+        content = read_json_document(folder, INPUTS, WHAT, FIT, VERSION)
         if encoder is not None and content.get("encoder") is None:
             raise ParameterError(f"{folder} takes features and has no encoder: leave encoder (--encoder) out.")
         with refuse_damage(folder, WHAT):
@@ -662,10 +633,10 @@ class InputClassifier:
             loaded.about, loaded.probe = dict(content["about"]), tuple(map(float, content["probe"]))
             if loaded.kind not in AT_ONCE or not isinstance(loaded.encoder, (str, type(None))):
                 raise ValueError("its kind of inputs or its encoder is unknown")
-            loaded._shown = shown_from_json(content["support"], len(model.support_labels_))
+            loaded._shown = raw.shown_from_json(content["support"], len(model.support_labels_))
             if content["old"] is not None:
                 X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
-                loaded.old = Samples(X, y, shown_from_json(content["old"], len(y)))
+                loaded.old = Samples(X, y, raw.shown_from_json(content["old"], len(y)))
                 if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
                     raise ValueError("its old samples are not valid features")
             if digest_of(folder) != digest:
@@ -676,16 +647,6 @@ class InputClassifier:
         return loaded
 
 
-def _labels(batch: Samples, inputs: Inputs) -> Sequence[str]:
-    """Labels of the rows of a batch; raise if they have none."""
-    if batch.y is None:
-        by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
-        remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
-        raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
-    labels: Sequence[str] = batch.y
-    return labels
-
-
 def _label_counts(inputs: Inputs) -> Counter[str]:
     """How often each label occurs, before anything is encoded; empty if that means to read all or is impossible."""
     counts: Counter[str] = Counter()
@@ -693,9 +654,9 @@ def _label_counts(inputs: Inputs) -> Counter[str]:
         return counts
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
         for batch in inputs.batches(AT_ONCE[FEATURES]):
-            counts.update(label for label in _labels(batch, inputs) if label)
+            counts.update(filter(None, inputs.labels(batch)))
     if not counts:
-        raise InputError(f"{inputs.name} {NO_LABEL}")
+        raise InputError(f"{inputs.name} {raw.NO_LABEL}")
     return counts
 
 
@@ -716,14 +677,3 @@ def _contents(samples: Samples) -> list[Any]:
     features = [row.tobytes() for row in samples.X]
     small = samples.thumbnails or [b""] * len(features)
     return [image or vector for image, vector in zip(small, features, strict=True)]
-
-
-def _of_one_class(images: Inputs, path: Any) -> Inputs:
-    """Images that lie in a folder themselves, and not in folders in it, get its name as label."""
-
-    def batches(size: int) -> Iterator[Samples]:
-        for batch in images.batches(size):
-            yield batch if batch.y is not None else replace(batch, y=[Path(path).resolve().name] * len(batch))
-
-    is_folder = images.kind == IMAGES and isinstance(path, (str, Path)) and os.path.isdir(path)
-    return replace(images, batches=batches) if is_folder else images

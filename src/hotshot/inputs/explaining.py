@@ -71,42 +71,35 @@ class InputExplanation:
         """The explanation as one self-contained HTML page."""
         from jinja2 import Environment, select_autoescape
 
-        template = Environment(autoescape=select_autoescape(default=True)).from_string(TEMPLATE.read_text("utf-8"))
+        page = Environment(autoescape=select_autoescape(default=True))
+        page.filters.update(percent=whole_percentage, with_sign=lambda value: with_interval(value, signed=True))
         cards = [self._card(reason, close) for reason, close in zip(self.explanation.reasons, self.close, strict=True)]
-        return template.render(title=shortened(title, LONGEST_TITLE), cards=cards)
+        return page.from_string(TEMPLATE.read_text("utf-8")).render(title=shortened(title, LONGEST_TITLE), cards=cards)
 
     def _card(self, reason: Reason, close: Close) -> dict[str, Any]:
-        parts = {"Examples of both classes": reason.own, "Means of base classes": reason.lent, "Rest": reason.rest}
-        longest = max(*map(abs, parts.values()), 1e-9)
-        lenders = sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE]
         examples = sorted(reason.examples, key=lambda e: -e.similarity)
-        both = {reason.rival: reason.rival_probability, reason.label: reason.probability}
+        answers = [(reason.label, reason.probability), (reason.rival, reason.rival_probability)]
         return {
-            **_shown(self.queries, reason.index),
+            "reason": reason,
+            "input": _shown(self.queries, reason.index),
             "answers": [
                 {
                     "name": str(name),
-                    "probability": whole_percentage(probability),
+                    "probability": probability,
                     "examples": [
                         *(_shown(self.support, e.index, e.similarity) for e in examples if e.label == name),
                         *(_shown(self.old, i, similarity) for i, similarity in close.get(name, [])),
                     ][:MOST_ON_PAGE],
                 }
-                for name, probability in reversed(both.items())
+                # The only class of a model has no runner-up.
+                for name, probability in answers[: 1 + (reason.rival != reason.label)]
             ],
-            "verdict": "none of these" if reason.rejected else str(reason.label),
-            "outliers": reason.outliers_in_words(),
-            "gap": f"{reason.gap:.2f}",
-            "parts": [
-                {
-                    "name": name,
-                    "value": with_interval(value, signed=True),
-                    "width": round(50 * abs(value) / longest, 1),
-                    "side": "against" if value < 0 else "for",
-                }
-                for name, value in (parts.items() if reason.is_split else ())
-            ],
-            "lenders": [{"name": str(x.name), "weight": whole_percentage(x.weight)} for x in lenders],
+            "parts": {
+                "Examples of both classes": reason.own,
+                "Means of base classes": reason.lent,
+                "Rest": reason.rest,
+            },
+            "lenders": sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE],
         }
 
 
@@ -141,13 +134,12 @@ def explain_inputs(
     return InputExplanation(explanation, queries, support, old, close)
 
 
-def _shown(samples: Samples, index: int, similarity: float | None = None) -> dict[str, str]:
-    """One input for the page: its id, its text or thumbnail, and its similarity."""
-    shown = {"id": samples.ids[index]}
-    if similarity is not None:
-        shown["similarity"] = f"{similarity:.2f}"
-    if samples.texts:
-        shown["text"] = samples.texts[index]
-    if samples.thumbnails and samples.thumbnails[index]:
-        shown["image"] = "data:image/webp;base64," + b64encode(samples.thumbnails[index]).decode()
-    return shown
+def _shown(samples: Samples, index: int, similarity: float | None = None) -> dict[str, Any]:
+    """One input for the page: its id, its text or thumbnail, if any, and its similarity."""
+    image = samples.thumbnails[index] if samples.thumbnails else b""
+    return {
+        "id": samples.ids[index],
+        "similarity": similarity,
+        "text": samples.texts[index] if samples.texts else "",
+        "image": "data:image/webp;base64," + b64encode(image).decode() if image else "",
+    }

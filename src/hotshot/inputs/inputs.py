@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from itertools import count as count_from
 from pathlib import Path, PurePosixPath
@@ -17,9 +18,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.bank import is_bank
 from hotshot.errors import InputError, LeftOutWarning, ParameterError
-from hotshot.files import Samples, open_features
+from hotshot.files import FeatureSource, Samples, open_features
 from hotshot.files.reading import by_suffix
-from hotshot.files.samples import ID, TEXT, THUMBNAIL
+from hotshot.files.samples import ID, TEXT, THUMBNAIL, in_memory
 from hotshot.files.tables import ID_NAMES, LABELS, SUFFIXES, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
 from hotshot.labels import as_text
@@ -32,6 +33,9 @@ TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 PATH, LABEL = "path", "label"
 PATH_NAMES = ("path", "file", "filename", "image", "filepath", "text")
 HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
+NO_LABEL = "has no label in any row: label some rows."
+# Texts of one table, at most.
+MOST_TEXTS = 2**31
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,20 @@ class Inputs:
     batches: Callable[[int], Iterator[Samples]]
     about: dict[str, Any] = field(default_factory=dict)
 
+    def labels(self, batch: Samples) -> Sequence[str]:
+        """Labels of the rows of a batch; raise if the inputs have none."""
+        if batch.y is None:
+            by_folder = self.kind == IMAGES and self.columns == (PATH,)
+            remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
+            raise InputError(f"{self.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
+        labels: Sequence[str] = batch.y
+        return labels
+
+    def texts(self, batch: Samples) -> list[str] | None:
+        """Texts of rows of a batch, if they are texts or their features are of texts."""
+        texts = batch.X if self.kind == TEXTS else batch.texts if self.kind == FEATURES else None
+        return None if texts is None else list(texts)
+
     def shown(self, batch: Samples, small: Sequence[bool] | None = None) -> dict[str, Sequence[Any]]:
         """What explanations show of rows of a batch: ids, and texts or thumbnails, if any (b"" for none).
 
@@ -71,15 +89,13 @@ class Inputs:
         """
         wanted = [True] * len(batch) if small is None else small
         columns: dict[str, Sequence[Any]] = {ID: [str(one) for one in batch.columns[self.id]]}
-        if self.kind == TEXTS:
-            columns[TEXT] = list(batch.X)
-        elif self.kind == IMAGES:
+        texts = self.texts(batch)
+        if texts is not None:
+            columns[TEXT] = texts
+        if self.kind == IMAGES:
             columns[THUMBNAIL] = _thumbnails(batch.X, wanted)
-        else:
-            if batch.texts is not None:
-                columns[TEXT] = list(batch.texts)
-            if batch.thumbnails is not None:
-                columns[THUMBNAIL] = [x if want else b"" for x, want in zip(batch.thumbnails, wanted, strict=True)]
+        elif self.kind == FEATURES and batch.thumbnails is not None:
+            columns[THUMBNAIL] = [image if want else b"" for image, want in zip(batch.thumbnails, wanted, strict=True)]
         return columns
 
 
@@ -118,7 +134,7 @@ def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inpu
     """Inputs of this kind in a file, in a folder or on standard input ("-")."""
     path = Path(path)
     if kind == FEATURES:
-        return _features(path)
+        return _features(open_features(path, labelled=False, lenient=True))
     if is_table(path):
         return _table(open_table(path, columns.text), kind, columns, path.parent)
     if kind == TEXTS:
@@ -131,7 +147,14 @@ def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inpu
 def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
     """Inputs in memory: texts, paths of images, or features (inputs, V), with labels if given."""
     if kind == FEATURES:
-        return _given_features(np.asarray(items), labels)
+        X = np.asarray(items)
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise InputError(
+                f"Inputs must be a path or features of shape (inputs, V), got {X.dtype} of shape {X.shape}: pass "
+                "numbers."
+            )
+        y = None if labels is None else np.array(_checked(labels, len(X)))
+        return _features(in_memory(Path("The array"), X, y, {}, unlabelled="" if labels is not None else "no labels"))
     # A whole table would give the names of its columns.
     is_one = isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or hasattr(items, "columns")
     items = [] if is_one else list(items)
@@ -151,12 +174,22 @@ def _checked(labels: Sequence[Any], n_inputs: int) -> list[str]:
     return [as_text(label) for label in labels]
 
 
+def read_texts(path: Path, columns: Columns = BY_NAME) -> tuple[Samples, list[str]]:
+    """All texts of a table that can be read, with labels, if any, and ids; and a note on the others, if any."""
+    opened = open_inputs(path, TEXTS, columns)
+    batch = next(opened.batches(MOST_TEXTS))
+    if batch.y is not None and "" in batch.y:
+        raise InputError(f"{opened.name} has no label in row {batch.y.index('') + 1}: add it, or remove the row.")
+    notes = [f"{unreadable(batch.errors, len(batch), opened.name)}."] if batch.errors else []
+    texts = batch[readable(batch)]
+    return Samples(texts.X, texts.y, {ID: list(map(str, texts.columns[opened.id]))}), notes
+
+
 # --- features
 
 
-def _features(path: Path) -> Inputs:
-    """A feature file, with or without labels."""
-    source = open_features(path, labelled=False, lenient=True)
+def _features(source: FeatureSource) -> Inputs:
+    """Features, with or without labels."""
     label = None if source.unlabelled else LABEL
     others = [name for name in source.columns if name not in (ID, TEXT, THUMBNAIL)]
     # An id that is made of columns is redundant beside them.
@@ -173,25 +206,7 @@ def _features(path: Path) -> Inputs:
             columns = {ID: batch.ids, **batch.columns}
             yield Samples(batch.X, labels, columns if labels is None else {**columns, LABEL: labels})
 
-    return Inputs(str(path), FEATURES, tuple(names), label, ID, source.n_samples, batches, source.about)
-
-
-def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise InputError(
-            f"Inputs must be a path or features of shape (inputs, V), got {X.dtype} of shape {X.shape}: pass numbers."
-        )
-    y = None if labels is None else _checked(labels, len(X))
-
-    def batches(size: int) -> Iterator[Samples]:
-        for some in slices(len(X), size):
-            yield Samples(X[some], None if y is None else y[some], {ID: _numbers(some.start, some.stop - some.start)})
-
-    return Inputs("The array", FEATURES, (), None, ID, len(X), batches)
-
-
-def _numbers(first: int, n_rows: int) -> list[str]:
-    return [str(i) for i in range(first, first + n_rows)]
+    return Inputs(str(source.path), FEATURES, tuple(names), label, ID, source.n_samples, batches, source.about)
 
 
 # --- tables of texts, or of paths of images
@@ -216,17 +231,14 @@ def _table(table: Table, kind: str, wanted: Columns = BY_NAME, folder: Path = Pa
     def batches(size: int) -> Iterator[Samples]:
         rows, first = table.rows(), 0
         while some := list(islice(rows, size)):
-            X = [row[content] for row, _ in some]
-            errors = {i: error for i, (_, error) in enumerate(some) if error}
-            if kind == TEXTS:
-                problems = {i: problem for i, text in enumerate(X) if (problem := _problem_of_text(text))}
-                errors = problems | errors
-            else:
-                X = _listed_images(folder, X)
             columns = {name: [row[name] for row, _ in some] for name in table.columns}
-            if identity not in columns:
-                columns[identity] = _numbers(first, len(some))
+            X = columns[content]
+            errors = {} if kind != TEXTS else {i: why for i, text in enumerate(X) if (why := _problem_of_text(text))}
+            errors |= {i: error for i, (_, error) in enumerate(some) if error}
             labels = None if label is None else [as_text(one) for one in columns[label]]
+            if identity not in columns:
+                columns[identity] = [str(first + i) for i in range(len(some))]
+            X = X if kind == TEXTS else _listed_images(folder, X)
             yield Samples(X, labels, columns, errors=dict(sorted(errors.items())))
             first += len(some)
 
@@ -257,7 +269,7 @@ def _listed_images(folder: Path, names: Sequence[Any]) -> list[Picture]:
 def _images(path: Path) -> Inputs:
     """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
     from hotshot.images.decode import Picture
-    from hotshot.images.tree import ARCHIVE_SUFFIXES, file_on_disk, is_image, open_tree
+    from hotshot.images.tree import ARCHIVE_SUFFIXES, is_image, open_tree
 
     others: Counter[str] = Counter()
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
@@ -266,18 +278,17 @@ def _images(path: Path) -> Inputs:
             raise InputError(
                 f"{path} is not an image: {HEIC if is_heic else 'pass an image, a folder, or a .txt file of paths'}."
             )
-        images, labels = {str(path): Picture(file_on_disk(path.parent, path.name))}, None
+        names, images, labels = [str(path)], _listed_images(path.parent, [path.name]), None
     else:
         files = open_tree(path).files
-        images = {name: Picture(entry) for name, entry in files.items() if is_image(name)}
-        labels = _folders(images)
-        others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in images)
+        names = [name for name in files if is_image(name)]
+        images, labels = [Picture(files[name]) for name in names], _folders(names)
+        others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if not is_image(name))
     listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
     remedy = f": {HEIC}" if HEIC_SUFFIXES & {*others} else ""
     if not images:
         held = f", only other files ({listed})" if others else ""
         raise InputError(f"{path} contains no images{held}{remedy or ': pass a folder of images'}.")
-    names = list(images)
 
     def batches(size: int) -> Iterator[Samples]:
         if others:
@@ -286,8 +297,7 @@ def _images(path: Path) -> Inputs:
                 f"{path} holds {files} other than images, left out ({listed}){remedy}.", LeftOutWarning, stacklevel=2
             )
         for some in slices(len(names), size):
-            X = [images[name] for name in names[some]]
-            yield Samples(X, None if labels is None else labels[some], {PATH: names[some]})
+            yield Samples(images[some], None if labels is None else labels[some], {PATH: names[some]})
 
     return Inputs(str(path), IMAGES, (PATH,), None, PATH, len(names), batches)
 
@@ -301,6 +311,17 @@ def _folders(names: Iterable[str]) -> list[str] | None:
         around = max(around - 1, 0)  # All are of one class.
     labels = ["/".join(parts[around:]) for parts in folders]
     return labels if all(labels) else None
+
+
+def of_one_class(images: Inputs, path: Any) -> Inputs:
+    """Images that lie in a folder themselves, and not in folders in it, get its name as label."""
+
+    def batches(size: int) -> Iterator[Samples]:
+        for batch in images.batches(size):
+            yield batch if batch.y is not None else replace(batch, y=[Path(path).resolve().name] * len(batch))
+
+    is_folder = images.kind == IMAGES and isinstance(path, (str, Path)) and os.path.isdir(path)
+    return replace(images, batches=batches) if is_folder else images
 
 
 def _thumbnails(images: Sequence[Picture], wanted: Sequence[bool]) -> list[bytes]:
@@ -326,7 +347,7 @@ def decoded(images: Sequence[Picture], size: int) -> tuple[np.ndarray, dict[int,
 
 def readable(batch: Samples) -> np.ndarray:
     """Row numbers of the rows that can be read."""
-    return np.array([row for row in range(len(batch)) if row not in batch.errors], dtype=int)
+    return np.delete(np.arange(len(batch)), list(batch.errors))
 
 
 def unreadable(errors: Mapping[int, str], n_inputs: int, name: str) -> str:
@@ -336,7 +357,7 @@ def unreadable(errors: Mapping[int, str], n_inputs: int, name: str) -> str:
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
-    """Samples one after another; an id that is taken gets a number, and columns that not all have are left out."""
+    """Samples one after another; columns that not all have are left out."""
     X, y = np.concatenate([part.X for part in parts]), [label for part in parts for label in part.y]
     names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
     columns = {name: [value for part in parts for value in part.columns[name]] for name in names}
@@ -350,21 +371,21 @@ def with_new_ids(samples: Samples, taken: Iterable[str]) -> Samples:
         numbered = (f"{name} ({i})" for i in count_from(2))
         ids.append(next(one for one in chain([name], numbered) if one not in used))
         used.add(ids[-1])
-    return Samples(samples.X, samples.y, {**samples.columns, ID: ids}, samples.about)
+    return replace(samples, columns={**samples.columns, ID: ids})
 
 
 def shown_to_json(samples: Samples) -> dict[str, list[str]]:
     """Ids, texts and thumbnails as JSON."""
-    small = [b64encode(one).decode() for one in samples.thumbnails or ()]
-    return {"ids": list(samples.ids), "texts": list(samples.texts or ()), "thumbnails": small}
+    images = [b64encode(image).decode() for image in samples.thumbnails or ()]
+    return {"ids": list(samples.ids), "texts": list(samples.texts or ()), "thumbnails": images}
 
 
 def shown_from_json(content: dict[str, list[str]], n_samples: int) -> dict[str, Sequence[Any]]:
     """Read the output of `shown_to_json` of so many samples, as columns; ValueError if it is invalid."""
-    ids, texts, small = (content[name] for name in ("ids", "texts", "thumbnails"))
-    if not all(isinstance(one, str) for values in (ids, texts, small) for one in values):
+    columns: dict[str, Sequence[Any]] = {ID: content["ids"], TEXT: content["texts"]}
+    columns[THUMBNAIL] = [b64decode(image, validate=True) for image in content["thumbnails"]]
+    if not all(isinstance(one, str) for one in chain(columns[ID], columns[TEXT])):
         raise ValueError("an id or text that is not a string")
-    if len(ids) != n_samples or any(len(values) not in (0, n_samples) for values in (texts, small)):
+    if len(columns[ID]) != n_samples or any(len(values) not in (0, n_samples) for values in columns.values()):
         raise ValueError("a wrong number of ids, texts or thumbnails")
-    pictures = [b64decode(one, validate=True) for one in small]
-    return {name: list(own) for name, own in ((ID, ids), (TEXT, texts), (THUMBNAIL, pictures)) if own or name == ID}
+    return {name: list(values) for name, values in columns.items() if values or name == ID}

@@ -1,0 +1,161 @@
+"""Features converted to another format or type, or to a bank, with a record of where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hotshot.bank.bank import BaseClasses
+from hotshot.bank.store import DESCRIPTION, is_bank
+from hotshot.errors import InputError, ParameterError
+from hotshot.files import FeatureSource, open_features, write_features
+from hotshot.files.opening import opened
+from hotshot.files.reading import sniff, split_part
+from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, Batch, SeveralPartsError, in_memory
+from hotshot.version import __version__
+
+BANK_SUFFIX = ".bank"
+# Formats that can store only some of the columns beside the features, and which.
+STORED: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), BANK_SUFFIX: ()}
+TABLES = (".csv", ".tsv")
+# Header entries that are not copied from the source.
+OF_THE_FILE = ("hash", "source", "created", "hotshot")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What `convert` has written: numbers, type and header of the features, and columns that `out` cannot hold."""
+
+    out: Path
+    n_samples: int
+    n_classes: int
+    n_features: int
+    dtype: str
+    about: dict[str, Any]
+    left_out: tuple[str, ...]
+    n_bytes: int
+    n_bytes_before: int
+
+
+def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
+    """The samples of a feature file or a bank, to be read in batches."""
+    if not is_bank(path):
+        return open_features(path, part=part, labels=labels)
+    if part is not None or labels is not None:
+        raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
+    bank = BaseClasses.load(path)
+    samples = bank.samples
+    if samples is None:
+        raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
+    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)
+
+
+def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
+    """The samples of a file with its name, or of each of its parts if it has several, base classes first."""
+    try:
+        return [(str(path), open_samples(path))]
+    except SeveralPartsError as error:
+        parts = sorted(error.parts, key=lambda part: part.lower() not in ("base", "train"))
+    return [(f"{path}:{part}", open_samples(path, part)) for part in parts]
+
+
+def files_of(out: Path) -> list[Path]:
+    """The files or the folder that features are written to: labels of .npy files have a file of their own."""
+    return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
+
+
+def convert(
+    source: str | Path,
+    out: str | Path,
+    *,
+    part: str | None = None,
+    labels: Path | None = None,
+    dtype: str | None = None,
+    about: dict[str, Any] | None = None,
+    samples: bool = True,
+    covariance: str | None = None,
+    overwrite: bool = False,
+    watch: Callable[[str, int, int], None] | None = None,
+) -> Conversion:
+    """Write features in the format of the suffix of `out`, or as a bank (.bank), some rows at a time.
+
+    Parameters
+    ----------
+    source : path
+        Feature file, FILE:PART, or a bank.
+    out : path
+        A feature file, as for ``write_features``, which is replaced; or the folder of a bank.
+    part, labels
+        Part of a file that has several, and the labels of an ``.npy`` file.
+    dtype : {"float16", "float32", "float64"}, optional
+        Type of the numbers of a feature file.
+    about : dict, optional
+        Entries of the header, such as ``{"extractor": "DINO"}``, in addition to those of the source and a record of it.
+    samples, covariance, overwrite
+        Of a bank, as in ``BaseClasses.save``.
+    watch : callable, optional
+        Called with what is being done, the rows done and their total. Some formats are written in two passes.
+    """
+    path, part = split_part(Path(source), part)
+    given, out = open_samples(path, part, labels), Path(out)
+    header = provenance(given, part, labels) | (about or {})
+    classes: set[Any] = set()
+    passes = iter(("reading", "writing"))
+
+    def pieces(rows: int) -> Iterator[Batch]:
+        doing, done = next(passes, "writing"), 0
+        for X, y in given.pieces(rows):
+            classes.update(y.tolist())
+            done += len(X)
+            if watch is not None:
+                watch(doing, done, given.n_samples)
+            yield X, y
+
+    watched, suffix = replace(given, pieces=pieces), out.suffix.lower()
+    written: Any = given
+    if suffix == BANK_SUFFIX:
+        batches = ((X, y) for X, y in watched.batches(ROWS_AT_ONCE))
+        written = BaseClasses.from_batches(
+            batches, out, samples=samples, covariance=covariance, about=header, overwrite=overwrite
+        )
+    else:
+        write_features(out, watched, dtype=dtype, about=header)
+        # A table has no header, and takes long to open.
+        written = given if suffix in TABLES else open_features(out)
+    is_table = suffix in TABLES
+    left_out = tuple(
+        name for name in given.columns if (name == THUMBNAIL if is_table else name not in STORED.get(suffix, (name,)))
+    )
+    return Conversion(
+        out, given.n_samples, len(classes), given.n_features, dtype if is_table and dtype else str(written.dtype),
+        {} if is_table else written.about, left_out, sum(map(_size, files_of(out))), _size(given.path),
+    )  # fmt: skip
+
+
+def provenance(given: FeatureSource, part: str | None, labels: Path | None) -> dict[str, Any]:
+    """The new header: that of the source, and where and when the features come from."""
+    path, from_bank = given.path, is_bank(given.path)
+    source: dict[str, Any] = {
+        "name": path.name,
+        "sha256": _sha256(path / DESCRIPTION if from_bank else path),
+        "format": "bank" if from_bank else sniff(path).name,
+        **({} if part is None else {"part": part}),
+        **({} if labels is None else {"labels": {"name": labels.name, "sha256": _sha256(labels)}}),
+        **{name: value for name, value in given.about.items() if name == "source"},
+    }
+    made = {"source": source, "created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
+    return {name: value for name, value in given.about.items() if name not in OF_THE_FILE} | made
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files of a bank."""
+    return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
+def _sha256(path: Path) -> str:
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
