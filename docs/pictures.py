@@ -107,7 +107,7 @@ def draw_gaussians(axes: Axes, task: Task) -> None:
     directions = plane(task)
     means = task.fitted.gaussians.means[0] @ directions.T
     lent = task.fitted.transfer.weights[0].T @ task.base.means @ directions.T
-    covariances = directions @ task.fitted.gaussians.covariances(task.base)[0] @ directions.T
+    covariances = directions @ task.fitted.gaussians.mixed_covariances(task.base)[0] @ directions.T
     support, queries = task.support @ directions.T, task.queries @ directions.T
     seen = np.concatenate([support, queries, means])
     low, high = seen.min(0) - 0.08, seen.max(0) + 0.08
