@@ -14,7 +14,8 @@ from torch import nn
 
 from hotshot.backbones import create, training
 from hotshot.backbones.checkpoints import Recipe, load_backbone, read_checkpoint
-from hotshot.backbones.losses import as_input, augment, mixing_points, mixup_loss, normalise, rotation_loss, rotations
+from hotshot.backbones.losses import augment, mixed_features, mixing_points, rotation_loss, rotations
+from hotshot.backbones.networks import as_input, normalise
 from hotshot.backbones.training import features_of, few_shot_accuracy, train
 from hotshot.encoders import load_encoder
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
@@ -81,46 +82,26 @@ def test_rotation_loss_of_a_blind_network_is_that_of_guessing():
     classifier, turns = nn.Linear(5, 3, bias=False), nn.Linear(5, 4, bias=False)
     for module in (classifier, turns):
         nn.init.zeros_(module.weight)
-    loss = rotation_loss(network, classifier, turns, torch.randn(2, 3, 4, 4), torch.tensor([0, 1]), 0.0)
+    loss = rotation_loss(network, classifier, turns, torch.randn(2, 3, 4, 4), torch.tensor([0, 1]), nn.CrossEntropyLoss())
     assert loss.item() == pytest.approx(0.5 * np.log(3) + 0.5 * np.log(4), rel=1e-6)
 
 
-def test_mixup_of_everything_with_itself_is_plain_training():
-    network, classifier = create("conv4", filters=4).eval(), nn.Linear(4, 3)
-    images, labels = torch.randn(6, 3, 20, 20), torch.tensor([0, 1, 2, 0, 1, 2])
-    plain = nn.functional.cross_entropy(classifier(network(images)), labels)
-    for point in range(len(mixing_points(network)) + 1):
-        for share, partner in ((1.0, torch.randperm(6)), (0.3, torch.arange(6))):
-            mixed = mixup_loss(
-                network, classifier, images, labels, share=share, partner=partner, point=point, smoothing=0.0
-            )
-            assert mixed.item() == pytest.approx(plain.item(), rel=1e-5)
-
-
-def test_mixup_with_a_share_of_none_is_training_on_the_partners():
-    network, classifier = create("conv4", filters=4).eval(), nn.Linear(4, 3)
-    images, labels = torch.randn(6, 3, 20, 20), torch.tensor([0, 1, 2, 0, 1, 2])
-    partner = torch.tensor([3, 4, 5, 1, 2, 0])
-    expected = nn.functional.cross_entropy(classifier(network(images[partner])), labels[partner])
-    for point in (0, 1, 3):
-        mixed = mixup_loss(network, classifier, images, labels, share=0.0, partner=partner, point=point, smoothing=0.0)
-        assert mixed.item() == pytest.approx(expected.item(), rel=1e-5)
+def test_mixup_is_of_the_images_and_of_their_partners_by_their_shares():
+    network = create("conv4", filters=4).eval()
+    images, partner = torch.randn(6, 3, 20, 20), torch.tensor([3, 4, 5, 1, 2, 0])
+    assert len(mixing_points(network)) == 3
+    for point in range(4):
+        for share, partners, expected in ((1.0, partner, images), (0.3, torch.arange(6), images), (0, partner, images[partner])):
+            mixed = mixed_features(network, images, share, partners, point)
+            torch.testing.assert_close(mixed, network(expected), rtol=1e-5, atol=1e-5)
+    half = mixed_features(network, images, 0.5, partner, 0)
+    torch.testing.assert_close(half, network((images + images[partner]) / 2), rtol=1e-5, atol=1e-5)
 
 
 def test_mixing_leaves_no_hook_behind():
-    network, classifier = create("resnet10", filters=4), nn.Linear(32, 2)
-    assert len(mixing_points(network)) == 3
+    network = create("resnet10", filters=4)
     with pytest.raises(IndexError):
-        mixup_loss(
-            network,
-            classifier,
-            torch.randn(2, 3, 20, 20),
-            torch.tensor([0, 1]),
-            share=0.5,
-            partner=torch.tensor([0, 7]),
-            point=1,
-            smoothing=0.0,
-        )
+        mixed_features(network, torch.randn(2, 3, 20, 20), 0.5, torch.tensor([0, 7]), 1)
     assert all(not module._forward_hooks for module in network.modules())
 
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="encoders of images need the extra i
 
 from hotshot.backbones import create
 from hotshot.backbones.checkpoints import Recipe, load_backbone, save_checkpoint
-from hotshot.backbones.losses import as_input
+from hotshot.backbones.networks import as_input
 from hotshot.backbones.training import features_of as training_features
 from hotshot.encoders import load_encoder
 from hotshot.encoders.encoder import _probe_image

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="encoders of images need the extra i
 
 from encoder_cases import NETWORKS, as_tensor, features_of, networks_in_a_file, one_sentence, pixels_of  # noqa: F401
 
-from hotshot.backbones.losses import as_input
+from hotshot.backbones.networks import as_input
 from hotshot.encoders import module_encoder
 from hotshot.errors import InputError, ParameterError
 

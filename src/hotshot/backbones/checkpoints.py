@@ -14,7 +14,7 @@ from hotshot.arrays import LIMITS, check_numbers
 from hotshot.backbones.networks import create
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.files.objects import need, read_json_document, refuse_damage
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import reason
 from hotshot.version import __version__
@@ -40,22 +40,16 @@ class Recipe:
         Name for `hotshot.backbones.create`, and its options.
     size : int
         Side of the input in pixels.
-    epochs, batch_size : int
     optimiser : {"sgd", "adam"}
-    learning_rate, momentum, weight_decay : float
-        Momentum is Nesterov momentum of SGD.
+        With Nesterov momentum for SGD.
     schedule : {"cosine", "steps", "constant"}
         The learning rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
-    label_smoothing : float
     rotation : bool
         Train on the four rotations of a quarter of each batch too, with a second head (S2M2_R).
     mixup : float
         Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 for none.
-    augment : bool
-        Random crops and colours.
-    flip : bool
-        Mirror half of the images.
-    seed : int
+    augment, flip : bool
+        Random crops and colours; mirror half of the images.
     """
 
     backbone: str = "conv4"
@@ -124,8 +118,7 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]
         # Copies: the folder is replaced while training goes on.
         arrays = {name: np.array(x) for name, x in map_tensors(folder / TENSORS).tensors.items()}
         for key, kind in (("recipe", dict), ("names", list), ("history", list)):
-            if not isinstance(about[key], kind):
-                raise TypeError(f"its {key} is {about[key]!r:.40}")
+            need(isinstance(about[key], kind), f"its {key} is {about[key]!r:.40}")
         return about, {name: torch.from_numpy(x) for name, x in arrays.items()}
 
 
@@ -134,25 +127,19 @@ def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
     about, tensors = read_checkpoint(path)
     try:
         recipe = Recipe(**about["recipe"])
-        _check_types(recipe)
+        for name, usual in asdict(Recipe()).items():
+            value = getattr(recipe, name)
+            if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
+                raise TypeError(f"its {name} is {value!r:.40}")
+        if len(json.dumps(recipe.options)) > _LONGEST_OPTIONS:
+            raise TypeError("its options are too many")
     except (TypeError, ParameterError) as error:
         raise InputError(f"{path} has a recipe that this hotshot does not know ({error}): train it again.") from None
-    # First without memory: an edited recipe may ask for any.
+    # Without memory of its own: an edited recipe may ask for any.
     with torch.device("meta"):
-        restore_module(create(recipe.backbone, **recipe.options), "backbone", tensors, path, assign=True)
-    network = create(recipe.backbone, **recipe.options)
-    restore_module(network, "backbone", tensors, path)
+        network = create(recipe.backbone, **recipe.options)
+    restore_module(network, "backbone", tensors, path, assign=True)
     return network.eval(), recipe, about
-
-
-def _check_types(recipe: Recipe) -> None:
-    """Raise if a value from a file has another type than `train` writes."""
-    for name, usual in asdict(Recipe()).items():
-        value = getattr(recipe, name)
-        if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
-            raise TypeError(f"its {name} is {value!r:.40}")
-    if len(json.dumps(recipe.options)) > _LONGEST_OPTIONS:
-        raise TypeError("its options are too many")
 
 
 def restore_module(

@@ -1,35 +1,21 @@
 """A batch while training: its augmented images, and the losses of classes, manifold mixup and rotations (S2M2)."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from hotshot.backbones.checkpoints import Recipe
+from hotshot.backbones.networks import normalise
 
-# Of ImageNet's pixels in [0, 1], as all published checkpoints have them.
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # How much brightness, contrast and saturation may be scaled, up or down.
 COLOUR = 0.4
 _GREY = (0.299, 0.587, 0.114)
 ROTATIONS = 4
-
-
-def as_input(images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
-    """Images for validation and extraction: the centre (batch, 3, size, size) of pixels in uint8, normalised."""
-    top, left = ((side - size) // 2 for side in images.shape[2:])
-    middle = images[:, :, top : top + size, left : left + size]
-    return normalise(middle.float() / 255, mean, deviation)
-
-
-def normalise(images: Tensor, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
-    """Pixels in [0, 1], normalised with a mean and deviation, by default those of ImageNet."""
-    middle, scale = (
-        torch.tensor(x, dtype=torch.float32, device=images.device)[:, None, None] for x in (mean, deviation)
-    )
-    return (images - middle) / scale
+# The loss of logits (batch, classes) for labels.
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def augment(images: Tensor, size: int, generator: torch.Generator, *, flip: bool = True) -> Tensor:
@@ -57,35 +43,37 @@ def _random_crop(images: Tensor, size: int, generator: torch.Generator) -> Tenso
 def _colour(images: Tensor, generator: torch.Generator) -> Tensor:
     factors = 1 + COLOUR * (2 * torch.rand(3, len(images), 1, 1, 1, generator=generator) - 1)
     brightness, contrast, saturation = factors.to(images.device)
-    images = images * brightness
     grey = torch.tensor(_GREY, device=images.device)[:, None, None]
-    light = (images * grey).sum(dim=1, keepdim=True)
-    images = light.mean(dim=(2, 3), keepdim=True) * (1 - contrast) + images * contrast
-    light = (images * grey).sum(dim=1, keepdim=True)
-    return (light * (1 - saturation) + images * saturation).clamp(0, 1)
+
+    def light(of: Tensor) -> Tensor:
+        return (of * grey).sum(dim=1, keepdim=True)
+
+    images = images * brightness
+    images = light(images).mean(dim=(2, 3), keepdim=True) * (1 - contrast) + images * contrast
+    return (light(images) * (1 - saturation) + images * saturation).clamp(0, 1)
 
 
 def batch_loss(
     recipe: Recipe, modules: dict[str, nn.Module], images: Tensor, labels: Tensor, rng: random.Random
 ) -> tuple[Tensor, int]:
     """Loss of a batch, and the number of correctly classified images; none with mixup."""
-    network, classifier, smoothing = modules["backbone"], modules["classifier"], recipe.label_smoothing
+    network, classifier = modules["backbone"], modules["classifier"]
+    loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)
     if recipe.mixup > 0:
         # A share from Beta(strength, strength), partners, and a point.
         share = rng.betavariate(recipe.mixup, recipe.mixup)
         partner = torch.tensor(rng.sample(range(len(images)), len(images)), device=images.device)
         point = rng.randrange(len(mixing_points(network)) + 1)
-        loss = mixup_loss(
-            network, classifier, images, labels, share=share, partner=partner, point=point, smoothing=smoothing
-        )
+        logits = classifier(mixed_features(network, images, share, partner, point))
+        loss = share * loss_of(logits, labels) + (1 - share) * loss_of(logits, labels[partner])
         correct = 0
     else:
         logits = classifier(network(images))
-        loss = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+        loss = loss_of(logits, labels)
         correct = int((logits.argmax(dim=1) == labels).sum())
     if recipe.rotation:
         quarter = slice(max(1, len(images) // ROTATIONS))
-        loss = loss + rotation_loss(network, classifier, modules["turns"], images[quarter], labels[quarter], smoothing)
+        loss = loss + rotation_loss(network, classifier, modules["turns"], images[quarter], labels[quarter], loss_of)
     return loss, correct
 
 
@@ -96,45 +84,30 @@ def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rotation_loss(
-    network: nn.Module, classifier: nn.Module, turns: nn.Module, images: Tensor, labels: Tensor, smoothing: float
+    network: nn.Module, classifier: nn.Module, turns: nn.Module, images: Tensor, labels: Tensor, loss_of: Loss
 ) -> Tensor:
     """Half the loss of the classes and half that of the rotations, over all four rotations of the images."""
     turned, turn = rotations(images)
     features = network(turned)
-    of_classes = functional.cross_entropy(classifier(features), labels.repeat(ROTATIONS), label_smoothing=smoothing)
+    of_classes = loss_of(classifier(features), labels.repeat(ROTATIONS))
     return 0.5 * of_classes + 0.5 * functional.cross_entropy(turns(features), turn)
 
 
-def mixup_loss(
-    network: nn.Module,
-    classifier: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    share: float,
-    partner: Tensor,
-    point: int,
-    smoothing: float,
-) -> Tensor:
-    """Loss of representations mixed with those of other images, at one point of the network (manifold mixup).
+def mixed_features(network: nn.Module, images: Tensor, share: float, partner: Tensor, point: int) -> Tensor:
+    """Features of representations mixed with those of other images, at one point of the network (manifold mixup).
 
-    An image has `share` of the representation and of the loss, its partner (batch,) the rest. Point 0 mixes the images,
-    p the output of the p-th of `mixing_points`.
+    An image has `share` of the representation, its partner (batch,) the rest. Point 0 mixes the images, p the output of
+    the p-th of `mixing_points`.
     """
 
     def mixed(x: Tensor) -> Tensor:
         return share * x + (1 - share) * x[partner]
 
     if point == 0:
-        features = network(mixed(images))
-    else:
-        stage = mixing_points(network)[point - 1]
-        with stage.register_forward_hook(lambda _, __, output: mixed(output)):
-            features = network(images)
-    logits = classifier(features)
-    of_images = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-    of_partners = functional.cross_entropy(logits, labels[partner], label_smoothing=smoothing)
-    return share * of_images + (1 - share) * of_partners
+        return network(mixed(images))
+    stage = mixing_points(network)[point - 1]
+    with stage.register_forward_hook(lambda _, __, output: mixed(output)):
+        return network(images)
 
 
 def mixing_points(network: nn.Module) -> list[nn.Module]:

@@ -22,67 +22,82 @@ POOLED_BLOCKS = 4
 MOST_BLOCKS = 8
 # Side up to which a stem that divides the map by four would leave too little of it.
 SMALL_IMAGES = 48
+# Of ImageNet's pixels in [0, 1], as all published checkpoints have them.
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-class Convolutional(nn.Module):
+def as_input(images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
+    """Images for validation and extraction: the centre (batch, 3, size, size) of pixels in uint8, normalised."""
+    top, left = ((side - size) // 2 for side in images.shape[2:])
+    return normalise(images[:, :, top : top + size, left : left + size].float() / 255, mean, deviation)
+
+
+def normalise(images: Tensor, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
+    """Pixels in [0, 1], normalised with a mean and deviation, by default those of ImageNet."""
+    middle, scale = (torch.tensor(x, dtype=torch.float32, device=images.device) for x in (mean, deviation))
+    return (images - middle[:, None, None]) / scale[:, None, None]
+
+
+def _network(**parts: nn.Module) -> nn.Module:
+    """A network of parts, with convolutions initialised as by He et al. (2015): ReLUs keep the variance of gradients."""
+    network = nn.Sequential(OrderedDict(parts))
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network
+
+
+class _Mean(nn.Module):
+    """The mean of maps (batch, V, h, w) over h and w."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps.mean(dim=(2, 3))
+
+
+def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
+
+
+def convolutional(depth: int, filters: int = 64, channels: int = 3) -> nn.Module:
     """A plain network of `depth` blocks, 4 or 6 in the literature; features are its last map, flattened."""
-
-    def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
-        super().__init__()
-        check_numbers(filters=filters, channels=channels)
-        inputs = [channels] + [filters] * (depth - 1)
-        self.blocks = nn.Sequential(*(_block(n, filters, i < POOLED_BLOCKS) for i, n in enumerate(inputs)))
-        _initialise(self)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features (batch, V) of images (batch, channels, size, size)."""
-        return self.blocks(images).flatten(1)
-
-
-def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
-    layers: OrderedDict[str, nn.Module] = OrderedDict(
-        conv=nn.Conv2d(inputs, outputs, 3, padding=1), norm=nn.BatchNorm2d(outputs)
-    )
-    if pool:
-        layers["pool"] = nn.MaxPool2d(2)
-    # Published after the ReLU; a maximum commutes with it, and the ReLU of a quarter of the map costs a quarter.
-    layers["relu"] = nn.ReLU()
-    return nn.Sequential(layers)
+    check_numbers(filters=filters, channels=channels)
+    blocks = nn.Sequential()
+    for index in range(depth):
+        inputs = filters if index else channels
+        layers = {"conv": nn.Conv2d(inputs, filters, 3, padding=1), "norm": nn.BatchNorm2d(filters)}
+        if index < POOLED_BLOCKS:
+            layers["pool"] = nn.MaxPool2d(2)
+        # Published after the ReLU; a maximum commutes with it, and the ReLU of a quarter of the map costs a quarter.
+        blocks.append(nn.Sequential(OrderedDict(layers, relu=nn.ReLU())))
+    return _network(blocks=blocks, features=nn.Flatten())
 
 
-class Residual(nn.Module):
+def residual(blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> nn.Module:
     """Four stages of basic blocks; each stage after the first halves the map and doubles the filters.
 
     With `small` the stem is one convolution of 3x3 that keeps the size, for images of 32x32, instead of 7x7 with stride
     2 and pooling.
     """
-
-    def __init__(self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> None:
-        super().__init__()
-        check_numbers(channels=channels)
-        # The last stage has eight times as many.
-        check_number("filters", filters, 1, LIMITS["filters"][1] // 8)
-        entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
-        self.stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
-        if not small:
-            self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))
-        self.stages = nn.Sequential()
-        for stage, count in enumerate(blocks):
-            outputs = filters * 2**stage
-            first = _BasicBlock(outputs // 2, outputs, stride=2) if stage else _BasicBlock(filters, filters, stride=1)
-            others = (_BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
-            self.stages.append(nn.Sequential(first, *others))
-        _initialise(self)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features (batch, V) of images (batch, channels, size, size)."""
-        return self.stages(self.stem(images)).mean(dim=(2, 3))
+    check_numbers(channels=channels)
+    # The last stage has eight times as many.
+    check_number("filters", filters, 1, LIMITS["filters"][1] // 8)
+    entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
+    stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
+    if not small:
+        stem.append(nn.MaxPool2d(3, stride=2, padding=1))
+    stages, width = nn.Sequential(), filters
+    for stage, count in enumerate(blocks):
+        outputs = filters * 2**stage
+        first = _BasicBlock(width, outputs, stride=2 if stage else 1)
+        stages.append(nn.Sequential(first, *(_BasicBlock(outputs, outputs) for _ in range(count - 1))))
+        width = outputs
+    return _network(stem=stem, stages=stages, features=_Mean())
 
 
 class _BasicBlock(nn.Module):
     """Two 3x3 convolutions and a shortcut, projected if the shape changes."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__()
         self.conv1, self.norm1 = _convolution(inputs, outputs, stride=stride), nn.BatchNorm2d(outputs)
         self.conv2, self.norm2 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
@@ -96,28 +111,21 @@ class _BasicBlock(nn.Module):
         return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
 
-class Residual12(nn.Module):
+def residual12(filters: Sequence[int] = (64, 160, 320, 640), channels: int = 3) -> nn.Module:
     """Four wide blocks of three convolutions, each with pooling.
 
     Blocks end in a leaky ReLU as published; the last one ends in a plain ReLU, which makes the features non-negative.
     Filters of (64, 128, 256, 512) are the narrower variant of the literature.
     """
-
-    def __init__(self, filters: Sequence[int] = (64, 160, 320, 640), channels: int = 3) -> None:
-        super().__init__()
-        if not isinstance(filters, (list, tuple)) or not 1 <= len(filters) <= MOST_BLOCKS:
-            several = f"1 to {MOST_BLOCKS} numbers, such as (64, 128, 256, 512)"
-            raise ParameterError(f"filters must be {several}, got {filters!r:.60}.")
-        for number in filters:
-            check_numbers(filters=number, channels=channels)
-        leaks = [0.1] * (len(filters) - 1) + [0.0]
-        pairs = zip(pairwise([channels, *filters]), leaks, strict=True)
-        self.blocks = nn.Sequential(*(_Block12(inputs, outputs, leak) for (inputs, outputs), leak in pairs))
-        _initialise(self)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features (batch, V) of images (batch, channels, size, size)."""
-        return self.blocks(images).mean(dim=(2, 3))
+    if not isinstance(filters, (list, tuple)) or not 1 <= len(filters) <= MOST_BLOCKS:
+        several = f"1 to {MOST_BLOCKS} numbers, such as (64, 128, 256, 512)"
+        raise ParameterError(f"filters must be {several}, got {filters!r:.60}.")
+    for number in filters:
+        check_numbers(filters=number, channels=channels)
+    leaks = [0.1] * (len(filters) - 1) + [0.0]
+    pairs = zip(pairwise([channels, *filters]), leaks, strict=True)
+    blocks = nn.Sequential(*(_Block12(inputs, outputs, leak) for (inputs, outputs), leak in pairs))
+    return _network(blocks=blocks, features=_Mean())
 
 
 class _Block12(nn.Module):
@@ -129,8 +137,7 @@ class _Block12(nn.Module):
         self.conv2, self.norm2 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
         self.conv3, self.norm3 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
         self.shortcut = nn.Sequential(_convolution(inputs, outputs, 1), nn.BatchNorm2d(outputs))
-        self.inner, self.last = nn.LeakyReLU(0.1), nn.LeakyReLU(leak)
-        self.pool = nn.MaxPool2d(2)
+        self.inner, self.last, self.pool = nn.LeakyReLU(0.1), nn.LeakyReLU(leak), nn.MaxPool2d(2)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.inner(self.norm1(self.conv1(x)))
@@ -138,26 +145,15 @@ class _Block12(nn.Module):
         return self.pool(self.last(self.norm3(self.conv3(y)) + self.shortcut(x)))
 
 
-class WideResidual(nn.Module):
+def wide_residual(depth: int, widening: int, channels: int = 3) -> nn.Module:
     """Three stages of (depth - 4) / 6 wide pre-activation blocks, with 16, 32 and 64 times `widening` filters."""
-
-    def __init__(self, depth: int, widening: int, channels: int = 3) -> None:
-        super().__init__()
-        self.stem = _convolution(channels, 16)
-        self.blocks = nn.Sequential()
-        width = 16
-        for stage, stride in enumerate((1, 2, 2)):
-            for index in range((depth - 4) // 6):
-                outputs = 16 * 2**stage * widening
-                self.blocks.append(_WideBlock(width, outputs, stride if index == 0 else 1))
-                width = outputs
-        self.norm = nn.BatchNorm2d(width)
-        self.relu = nn.ReLU()
-        _initialise(self)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features (batch, V) of images (batch, channels, size, size)."""
-        return self.relu(self.norm(self.blocks(self.stem(images)))).mean(dim=(2, 3))
+    stem, blocks, width = _convolution(channels, 16), nn.Sequential(), 16
+    for stage in range(3):
+        for index in range((depth - 4) // 6):
+            outputs = 16 * 2**stage * widening
+            blocks.append(_WideBlock(width, outputs, stride=2 if stage and not index else 1))
+            width = outputs
+    return _network(stem=stem, blocks=blocks, norm=nn.BatchNorm2d(width), relu=nn.ReLU(), features=_Mean())
 
 
 class _WideBlock(nn.Module):
@@ -179,24 +175,13 @@ class _WideBlock(nn.Module):
         return y + (x if self.projection is None else self.projection(active))
 
 
-def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
-
-
-def _initialise(network: nn.Module) -> None:
-    """Initialise the kernels of all convolutions as He et al. (2015): ReLUs keep the variance of gradients."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-
-
 _NETWORKS: dict[str, Callable[..., nn.Module]] = {
-    "conv4": partial(Convolutional, 4),  # Vinyals et al. 2016
-    "conv6": partial(Convolutional, 6),  # Chen et al. 2019
-    "resnet10": partial(Residual, (1, 1, 1, 1)),  # Chen et al. 2019
-    "resnet12": Residual12,  # Lee et al. 2019
-    "resnet18": partial(Residual, (2, 2, 2, 2)),  # He et al. 2016
-    "wrn28_10": partial(WideResidual, 28, 10),  # Zagoruyko and Komodakis 2016
+    "conv4": partial(convolutional, 4),  # Vinyals et al. 2016
+    "conv6": partial(convolutional, 6),  # Chen et al. 2019
+    "resnet10": partial(residual, (1, 1, 1, 1)),  # Chen et al. 2019
+    "resnet12": residual12,  # Lee et al. 2019
+    "resnet18": partial(residual, (2, 2, 2, 2)),  # He et al. 2016
+    "wrn28_10": partial(wide_residual, 28, 10),  # Zagoruyko and Komodakis 2016
 }
 BACKBONES = tuple(_NETWORKS)
 

@@ -22,8 +22,8 @@ from hotshot.backbones.checkpoints import (
     restore_optimiser,
     save_checkpoint,
 )
-from hotshot.backbones.losses import ROTATIONS, as_input, augment, batch_loss
-from hotshot.backbones.networks import create, feature_width
+from hotshot.backbones.losses import ROTATIONS, augment, batch_loss
+from hotshot.backbones.networks import as_input, create, feature_width
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
 from hotshot.files.atomic import locked, recover, remove_leftovers
@@ -97,7 +97,8 @@ def train(
             history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
             about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
             # `last` ends the epoch: whatever is written before it is written again, and the same, where it is missing.
-            if _best_epoch(history) == len(history):
+            # Of equal epochs the last is the best.
+            if max(range(len(history)), key=lambda i: (history[i]["validation"] or 0.0, i)) == number:
                 save_checkpoint(place / BEST, {"backbone": network}, None, about)
             save_checkpoint(place / LAST, modules, optimiser, about)
             if after_epoch is not None:
@@ -113,43 +114,6 @@ def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folde
         raise InputError(f"{folder} holds a training that differs in {', '.join(different)}: choose another folder.")
 
 
-def _best_epoch(history: list[dict[str, Any]]) -> int:
-    """The number of the best epoch on validation classes; the last of equal ones."""
-    return max(range(1, len(history) + 1), key=lambda number: (history[number - 1]["validation"] or 0.0, number))
-
-
-def _validation(network: nn.Module, base: DecodedSplit, val: DecodedSplit, size: int, device: str) -> float:
-    """Few-shot accuracy on validation classes, centred by evenly spaced images of the base classes."""
-    step = max(1, len(base) // ENOUGH_FOR_MEAN)
-    centre = features_of(network, base.images[::step], size, device).mean(axis=0)
-    return few_shot_accuracy(features_of(network, val.images, size, device), val.labels, centre)
-
-
-def features_of(network: nn.Module, images: np.ndarray, size: int, device: str = "cpu") -> np.ndarray:
-    """Features (n, V) of decoded images."""
-    network.eval()
-    with torch.inference_mode():
-        batches = (as_input(_pixels(images[rows], device), size) for rows in slices(len(images), IMAGES_AT_ONCE))
-        return np.concatenate([network(batch).cpu().numpy() for batch in batches])
-
-
-def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
-    """Mean accuracy of nearest centroids (centred, unit norm) on tasks that are the same for every epoch."""
-    smallest = int(np.bincount(labels).min())
-    ways = min(WAYS, len(np.unique(labels)))
-    shots = max(1, min(SHOTS, smallest - 1))
-    episodes = Episodes(labels, ways=ways, shots=shots, queries=min(QUERIES, smallest - shots), seed=0)
-    z = unit_vectors(features - centre)
-    right = []
-    for index in range(TASKS):
-        task = episodes[index]
-        classes = np.unique(task.support_labels)
-        centroids = np.stack([z[task.support[task.support_labels == c]].mean(axis=0) for c in classes])
-        distances = (centroids**2).sum(axis=1) - 2 * z[task.query] @ centroids.T
-        right.append((classes[distances.argmin(axis=1)] == task.query_labels).mean())
-    return float(np.mean(right))
-
-
 def _epoch(
     base: DecodedSplit, recipe: Recipe, modules: Modules, optimiser: Optimizer, number: int, device: str, watch: Watch
 ) -> tuple[float, float | None]:
@@ -158,9 +122,8 @@ def _epoch(
     rng = random.Random(f"{recipe.seed} {number}")
     torch.manual_seed(rng.getrandbits(32))
     order = torch.randperm(len(base), generator=generator).numpy()
-    batches = [order[rows] for rows in slices(len(order), recipe.batch_size)]
     # A last batch of one image would have no variance to normalise by.
-    batches = [rows for rows in batches if len(rows) > 1]
+    batches = [np.sort(order[rows]) for rows in slices(len(order), recipe.batch_size) if len(order[rows]) > 1]
     if not batches:
         raise InputError("The base classes have a single image: train on more.")
     for module in modules.values():
@@ -169,7 +132,6 @@ def _epoch(
     for done, rows in enumerate(batches):
         for group in optimiser.param_groups:
             group["lr"] = _rate(recipe, number + done / len(batches))
-        rows = np.sort(rows)
         pixels = _pixels(base.images[rows], device)
         labels = torch.from_numpy(base.labels[rows].astype(np.int64)).to(device)
         if recipe.augment:
@@ -211,3 +173,38 @@ def _rate(recipe: Recipe, epochs_done: float) -> float:
     if recipe.schedule == "steps":
         return recipe.learning_rate * 0.1 ** ((share >= 0.6) + (share >= 0.8))
     return recipe.learning_rate
+
+
+# --- validation
+
+
+def _validation(network: nn.Module, base: DecodedSplit, val: DecodedSplit, size: int, device: str) -> float:
+    """Few-shot accuracy on validation classes, centred by evenly spaced images of the base classes."""
+    step = max(1, len(base) // ENOUGH_FOR_MEAN)
+    centre = features_of(network, base.images[::step], size, device).mean(axis=0)
+    return few_shot_accuracy(features_of(network, val.images, size, device), val.labels, centre)
+
+
+def features_of(network: nn.Module, images: np.ndarray, size: int, device: str = "cpu") -> np.ndarray:
+    """Features (n, V) of decoded images."""
+    network.eval()
+    with torch.inference_mode():
+        batches = (as_input(_pixels(images[rows], device), size) for rows in slices(len(images), IMAGES_AT_ONCE))
+        return np.concatenate([network(batch).cpu().numpy() for batch in batches])
+
+
+def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
+    """Mean accuracy of nearest centroids (centred, unit norm) on tasks that are the same for every epoch."""
+    smallest = int(np.bincount(labels).min())
+    ways = min(WAYS, len(np.unique(labels)))
+    shots = max(1, min(SHOTS, smallest - 1))
+    episodes = Episodes(labels, ways=ways, shots=shots, queries=min(QUERIES, smallest - shots), seed=0)
+    z = unit_vectors(features - centre)
+    right = []
+    for index in range(TASKS):
+        task = episodes[index]
+        classes = np.unique(task.support_labels)
+        centroids = np.stack([z[task.support[task.support_labels == c]].mean(axis=0) for c in classes])
+        distances = (centroids**2).sum(axis=1) - 2 * z[task.query] @ centroids.T
+        right.append((classes[distances.argmin(axis=1)] == task.query_labels).mean())
+    return float(np.mean(right))

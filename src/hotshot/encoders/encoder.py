@@ -177,7 +177,7 @@ def network_encoder(
     """
     import torch
 
-    from hotshot.backbones.losses import as_input
+    from hotshot.backbones.networks import as_input
 
     normalisation = {key: about[key] for key in ("mean", "deviation") if key in about}
     check_normalisation(**normalisation)

@@ -147,7 +147,7 @@ def backbone_encoder(name: str, size: int | None, device: str) -> Encoder:
     """A backbone with published weights, BACKBONE@WEIGHTS."""
     from hotshot.backbones import create, options_for, require_device
     from hotshot.backbones.checkpoints import decoded_size
-    from hotshot.backbones.losses import as_input
+    from hotshot.backbones.networks import as_input
     from hotshot.backbones.weights import load_weights
 
     require_device(device)
@@ -165,7 +165,7 @@ def backbone_encoder(name: str, size: int | None, device: str) -> Encoder:
 def checkpoint_encoder(name: str, device: str) -> Encoder:
     """The backbone of a checkpoint of `hotshot train`."""
     from hotshot.backbones.checkpoints import load_backbone
-    from hotshot.backbones.losses import as_input
+    from hotshot.backbones.networks import as_input
 
     network, recipe, about = load_backbone(name)
     about = {"backbone": recipe.backbone, "epochs": len(about["history"]), "trained_on": list(about["names"])}

@@ -7,9 +7,8 @@ import json
 import os
 import re
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -21,9 +20,8 @@ import numpy as np
 
 from hotshot.arrays import check_numbers, slices
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import replace_file, replace_folder, write_json
-from hotshot.files.objects import need, read_json_document, refuse_damage
 from hotshot.files.opening import opened
+from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.formatting import count, listing, reason
 from hotshot.images.tree import LONGEST, File, file_on_disk
 
@@ -38,14 +36,8 @@ MOST_PIXELS = 2**26
 STRIP = 2**22
 _LARGE = Lock()
 THUMBNAIL_SIDE, _THUMBNAIL_QUALITY = 64, 50
-
-# A cache is a folder with the pixels, uint8 (images, size, size, 3), and a header that lists the corrupt ones.
-_HEADER, _PIXELS = "header.json", "pixels.bin"
-_WHAT, _VERSION = "decoded images", 2
-_REMEDY = "remove the folder, it is created again from the images"
-_SMALLEST, _LARGEST = 8, 2048
-# Images that are decoded and written at once.
-_AT_ONCE = 64
+# Sides of cached images, and how many are decoded and written at once.
+_SMALLEST, _LARGEST, _AT_ONCE = 8, 2048, 64
 
 # Called with the number of images that are done and their total.
 Progress = Callable[[int, int], None]
@@ -60,9 +52,6 @@ class CorruptImageError(InputError):
             "skip_corrupt=True (--skip-corrupt)."
         )
         self.name, self.reason = name, reason
-
-    def __reduce__(self) -> Any:
-        return CorruptImageError, (self.name, self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +82,9 @@ class Picture:
             # The same sentence about "it", without its remedy.
             raise CorruptImageError(self.name, f"it{str(error).removeprefix(self.name).split(': ')[0]}") from None
         return decoded(data, self.name, at_least)
+
+
+# --- from bytes to RGB
 
 
 def pillow() -> Any:
@@ -131,14 +123,11 @@ def decoded(data: bytes | memoryview, name: str, at_least: int | None = None) ->
         raise
     except Exception as error:
         # Decoders meet damaged bytes in their own ways: OSError, SyntaxError, ValueError, struct.error and more.
-        why = reason(error, 100)
-        if not data:
-            why = "it is empty"
-        elif isinstance(error, MemoryError):
-            why = "it needs too much memory"
-        elif type(error).__name__ == "UnidentifiedImageError":
-            why = "its format is unknown or its start is damaged"
-        raise CorruptImageError(name, why) from None
+        why = {
+            "UnidentifiedImageError": "its format is unknown or its start is damaged",
+            "MemoryError": "it needs too much memory",
+        }.get(type(error).__name__, reason(error, 100))
+        raise CorruptImageError(name, why if data else "it is empty") from None
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:
@@ -167,14 +156,16 @@ def _strip_in_rgb(image: Any, name: str, library: Any) -> Image:
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
+# --- squares
+
+# Squares uint8 (readable, size, size, 3), and by the index of an image why it is not readable.
+Squares = tuple[np.ndarray, dict[int, str]]
+
+
 def centre_square(image: Image, size: int) -> np.ndarray:
     """The largest centred square of an image, resized to uint8 (size, size, 3)."""
     library = pillow()
     return np.asarray(library.ImageOps.fit(image, (size, size), library.Image.Resampling.BICUBIC))
-
-
-# Squares uint8 (readable, size, size, 3), and by the index of an image why it is not readable.
-Squares = tuple[np.ndarray, dict[int, str]]
 
 
 def squares(images: Sequence[Picture], size: int) -> Squares:
@@ -193,25 +184,22 @@ def squares_of_batches(batches: Iterable[Sequence[Picture]], size: int) -> Itera
         except CorruptImageError as error:
             return error.reason
 
-    def joined(results: list[Future[np.ndarray | str]]) -> Squares:
-        made = [future.result() for future in results]
+    def joined(results: Iterable[np.ndarray | str]) -> Squares:
+        made = list(results)
         readable = [pixels for pixels in made if not isinstance(pixels, str)]
         pixels = np.stack(readable) if readable else np.empty((0, size, size, 3), np.uint8)
         return pixels, {i: why for i, why in enumerate(made) if isinstance(why, str)}
 
-    waiting: deque[list[Future[np.ndarray | str]]] = deque()
+    ahead = None
     # Decoders warn about metadata, not about pixels; damaged images raise.
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         warnings.simplefilter("ignore")
-        try:
-            for images in batches:
-                waiting.append([pool.submit(square, image) for image in images])
-                if len(waiting) > 1:
-                    yield joined(waiting.popleft())
-            while waiting:
-                yield joined(waiting.popleft())
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for images in batches:
+            before, ahead = ahead, pool.map(square, images)
+            if before is not None:
+                yield joined(before)
+        if ahead is not None:
+            yield joined(ahead)
 
 
 def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
@@ -240,13 +228,13 @@ def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
     (1, 32, 32, 3)
     """
     check_numbers(size=size)
-    files = []
+    images = []
     for path in paths:
         with opened(path, LONGEST):
-            files.append(file_on_disk(Path(), str(path)))
-    pixels, errors = squares([Picture(file) for file in files], size)
+            images.append(Picture(file_on_disk(Path(), str(path))))
+    pixels, errors = squares(images, size)
     for i, why in errors.items():
-        raise InputError(f"{files[i].name} is not a readable image, {why}: replace it or leave it out.")
+        raise InputError(f"{images[i].name} is not a readable image, {why}: replace it or leave it out.")
     return pixels
 
 
@@ -260,6 +248,9 @@ def thumbnails(pixels: np.ndarray, side: int = THUMBNAIL_SIDE) -> list[bytes]:
         return file.getvalue()
 
     return [small(picture) for picture in pixels]
+
+
+# --- splits of datasets
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,58 +319,65 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
     """The images of a split as squares of `size` pixels, mapped from the cache in `folder`.
 
     Each image is resized so that its shorter side is `size` (bicubic, with antialiasing) and cropped to the centre. The
-    cache has one folder per split and size; it appears when it is complete, and is created again when the images have
-    changed. `progress` is called with the number of decoded images and their total.
+    cache has one file per split, size and state of the images. `progress` is called with the number of decoded images
+    and their total.
     """
     if type(size) is not int or not _SMALLEST <= size <= _LARGEST:
         raise ParameterError(f"size must be an integer from {_SMALLEST} to {_LARGEST}, got {size!r:.40}.")
-    fingerprint = split.fingerprint()
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", split.name)[:40]
-    place = Path(folder) / f"{slug}-{size}-{fingerprint.removeprefix('sha256:')[:12]}"
-    header = {
-        "format": f"hotshot {_WHAT}",
-        "version": _VERSION,
-        "split": split.name,
-        "size": size,
-        "fingerprint": fingerprint,
-        "modified": split.modified(),
-        "names": list(split.names),
-    }
-    corrupt = _cached(place, header, len(split))
-    if corrupt is None or len(squares([split.images[i] for i in corrupt], size)[0]):
-        # There is no cache, or what could not be read now can.
-        _make(place, header, split, progress)
-        corrupt = _cached(place, header, len(split))
-    if corrupt is None:
-        raise InputError(f"{place} changed while it was created: {_REMEDY}.")
+    place = Path(folder) / f"{slug}-{size}-{split.fingerprint().removeprefix('sha256:')[:12]}.safetensors"
+    content = _cached(place, split, size)
+    if content is None:
+        _write_cache(place, split, size, progress)
+        content = _cached(place, split, size)
+    if content is None:
+        raise InputError(f"{place} or its images changed while it was created: try again.")
+    images, corrupt = content
     rows = split.without(corrupt, "the others stay decoded")
-    images = np.memmap(place / _PIXELS, np.uint8, "r", shape=(len(rows), size, size, 3))
-    return DecodedSplit(images, split.labels[rows], split.names, tuple(split.images[i].name for i in corrupt))
+    names = tuple(split.images[i].name for i in corrupt)
+    return DecodedSplit(images[: len(rows)], split.labels[rows], split.names, names)
 
 
-def _cached(place: Path, header: dict[str, Any], n_images: int) -> dict[int, str] | None:
-    """The corrupt images of a cache, by index; None if it is missing, damaged or of other images."""
+def _cached(place: Path, split: ImageSplit, size: int) -> tuple[np.ndarray, dict[int, str]] | None:
+    """The images in a cache, readable ones first, and why others cannot be read; None if it must be made again.
+
+    That is if it is absent, damaged, or of other images, or if an image that could not be read now can.
+    """
     try:
-        content = read_json_document(place, _HEADER, _WHAT, _REMEDY, _VERSION)
-        with refuse_damage(place, _WHAT):
-            corrupt = {int(i): str(why) for i, why in content["corrupt"].items()}
-            n_bytes = (n_images - len(corrupt)) * header["size"] ** 2 * 3
-            need(content.items() >= header.items() and all(0 <= i < n_images for i in corrupt), "of other images")
-            need((place / _PIXELS).stat().st_size == n_bytes, "truncated")
-    except InputError:
+        file = map_tensors(place)
+        images, readable = file.tensors["images"], file.tensors["readable"]
+    except (InputError, KeyError):
         return None
-    return corrupt
+    shapes = (images.shape, readable.shape, readable.dtype)
+    if shapes != ((len(split), size, size, 3), (len(split),), bool) or file.metadata != _state(split):
+        return None
+    unreadable = np.flatnonzero(~readable).tolist()
+    pixels, errors = squares([split.images[i] for i in unreadable], size)
+    return None if len(pixels) else (images, {unreadable[i]: why for i, why in errors.items()})
 
 
-def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Progress | None) -> None:
-    with replace_folder(place, _HEADER, overwrite=True) as new:
-        corrupt: dict[int, str] = {}
+def _state(split: ImageSplit) -> dict[str, str]:
+    """What changes where images of the same names and sizes change."""
+    return {"fingerprint": split.fingerprint(), "modified": str(split.modified())}
+
+
+def _write_cache(place: Path, split: ImageSplit, size: int, progress: Progress | None) -> None:
+    readable = np.ones(len(split), bool)
+
+    def blocks() -> Iterator[np.ndarray]:
         batches = slices(len(split), _AT_ONCE)
-        with replace_file(new / _PIXELS) as file:
-            made = squares_of_batches((split.images[rows] for rows in batches), header["size"])
-            for rows, (pixels, errors) in zip(batches, made, strict=True):
-                file.write(pixels.data)
-                corrupt |= {rows.start + i: why for i, why in errors.items()}
-                if progress is not None:
-                    progress(rows.stop, len(split))
-        write_json(new / _HEADER, {**header, "corrupt": corrupt})
+        made = squares_of_batches((split.images[rows] for rows in batches), size)
+        for rows, (pixels, errors) in zip(batches, made, strict=True):
+            readable[[rows.start + i for i in errors]] = False
+            yield pixels
+            if progress is not None:
+                progress(rows.stop, len(split))
+        yield np.zeros((int(np.sum(~readable)), size, size, 3), np.uint8)
+
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{place.parent} cannot be written: {error.strerror or error}.") from None
+    images = Stream((len(split), size, size, 3), np.dtype(np.uint8), blocks())
+    # Tensors are written one after the other: what is readable is known when the images are.
+    write_tensors(place, {"images": images, "readable": readable}, _state(split))

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.arrays_files import read_npy_header
+from hotshot.files.objects import need, refuse_damage
 from hotshot.files.opening import damaged
 from hotshot.files.packing import as_text
 from hotshot.files.pickles import load_pickle
@@ -27,15 +29,15 @@ from hotshot.formatting import quoted
 from hotshot.images.decode import ImageSplit, Picture
 from hotshot.images.tree import File, Tree, archive_tree, is_image, open_tree
 
-# Names of the splits on the disk, the literature's first.
+# Names of the splits on the disk, the literature's first; "all" where nothing is split.
 ALIASES = {
     "base": ("train", "base", "meta-train"),
     "val": ("val", "valid", "validation", "meta-val"),
     "novel": ("test", "novel", "meta-test"),
 }
-DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
-# "all" where nothing is split.
 SPLITS = (*ALIASES, "all")
+DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
+_OMNIGLOT = {"base": "images_background", "novel": "images_evaluation"}
 # Published numbers of classes, and licences.
 COUNTS = {
     "omniglot": {"base": 964, "novel": 659},
@@ -100,26 +102,18 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
         raise ParameterError(f"kind must be 'auto' or one of {', '.join(LAYOUTS)}, got {kind!r:.60}.")
     tree = open_tree(Path(path))
     layouts = list(LAYOUTS.values()) if kind == "auto" else [LAYOUTS[kind]]
-    for inside in tree.unwrapped():
-        for layout in layouts:
-            contents = layout(inside, False)
-            if isinstance(contents, Contents):
-                return _dataset(contents, tree, skip_corrupt)
-    contents = layouts[-1](tree, True)
+    attempts = (layout(inside, False) for inside in tree.unwrapped() for layout in layouts)
+    contents = next((given for given in attempts if isinstance(given, Contents)), None) or layouts[-1](tree, True)
     if isinstance(contents, str):
         raise InputError(f"{tree.path} {contents}.")
-    return _dataset(contents, tree, skip_corrupt)
-
-
-def _dataset(contents: Contents, tree: Tree, skip_corrupt: bool) -> ImageDataset:
-    """The dataset of a layout; raises if a class has no images or is in two splits."""
-    splits = {}
-    for split in SPLITS:
-        if split in contents.splits:
-            splits[split] = _split(f"{contents.name}-{split}", contents.splits[split], tree, split, skip_corrupt)
+    splits = {
+        split: _split(f"{contents.name}-{split}", contents.splits[split], tree, split, skip_corrupt)
+        for split in SPLITS
+        if split in contents.splits
+    }
     # Nothing measured on a class that is in two splits would be about new classes.
-    for (first, one), (second, other) in combinations(splits.items(), 2):
-        shared = sorted(set(one.names) & set(other.names))
+    for first, second in combinations(splits, 2):
+        shared = sorted(set(splits[first].names) & set(splits[second].names))
         if shared:
             raise InputError(
                 f"{tree.path} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
@@ -128,7 +122,7 @@ def _dataset(contents: Contents, tree: Tree, skip_corrupt: bool) -> ImageDataset
     about: dict[str, Any] = {"source": str(tree.path), "layout": contents.layout, "ignored": contents.ignored}
     if contents.name in LICENCES:
         about["licence"] = LICENCES[contents.name]
-    return ImageDataset(contents.name, splits, {**about, "notes": list(contents.notes)})
+    return ImageDataset(contents.name, splits, {**about, "notes": [*contents.notes, *_differences(contents)]})
 
 
 def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bool) -> ImageSplit:
@@ -141,38 +135,46 @@ def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bo
     return ImageSplit(name, names, labels, [image for name in names for image in classes[name]], skip_corrupt)
 
 
+def _differences(contents: Contents) -> list[str]:
+    """Notes on splits that are missing or do not have the published number of classes."""
+    notes = []
+    for split, count in COUNTS.get(contents.name, {}).items():
+        if split not in contents.splits:
+            shown = (_OMNIGLOT if contents.name == "omniglot" else DISK_NAMES)[split]
+            notes.append(f"Split '{split}' ({shown}) is missing.")
+        elif len(contents.splits[split]) != count:
+            held = len(contents.splits[split])
+            notes.append(f"Split '{split}' has {held} classes, but {count} were published.")
+    return notes
+
+
 # --- what several layouts share
 
 
-def _by_folder(
-    tree: Tree, trees: dict[str, Tree], depth: int, remedy: str, shown: Mapping[str, str] = DISK_NAMES
-) -> tuple[dict[str, Classes], int]:
-    """Images by split and folder, if all folders of images are `depth` deep, and the number of other files.
-
-    Messages use the names of splits in `shown`; a split without one is the whole tree.
-    """
+def _by_folder(trees: Mapping[str, Tree], depth: int, remedy: str) -> tuple[dict[str, Classes], int]:
+    """Images by split and folder, if all folders of images are `depth` deep, and the number of ignored files."""
     splits: dict[str, Classes] = {}
-    ignored = tree.ignored
-    for split, inside in trees.items():
-        where = f"{tree.path}, {shown[split]}" if split in shown else str(tree.path)
-        classes: dict[str, list[Picture]] = {name: [] for name in inside.folders if name.count("/") == depth - 1}
-        for path, file in inside.files.items():
+    ignored = 0
+    for split, tree in trees.items():
+        classes: dict[str, list[Picture]] = {name: [] for name in tree.folders if name.count("/") == depth - 1}
+        ignored += tree.ignored
+        for path, file in tree.files.items():
             if not is_image(path):
                 ignored += 1
             elif path.count("/") != depth:
                 what = "deeper than in" if path.count("/") > depth else "outside"
-                raise InputError(f"{where} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
+                raise InputError(f"{tree.name} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
             else:
                 classes[path.rpartition("/")[0]].append(Picture(file))
         if not classes:
-            raise InputError(f"{where} has no folders of images: {remedy}.")
+            raise InputError(f"{tree.name} has no folders of images: {remedy}.")
         splits[split] = classes
-        # Folders share what their tree ignored; archives have their own.
-        ignored += inside.ignored if inside.path != tree.path else 0
     return splits, ignored
 
 
-def _listed(lists: Mapping[str, Mapping[str, str]], images: Mapping[str, File], tree: Tree) -> dict[str, Classes]:
+def _listed(
+    lists: Mapping[str, Mapping[str, str]], images: Mapping[str, File], tree: Tree
+) -> dict[str, dict[str, list[Picture]]]:
     """Images by split and class, from lists with the class of each file; all files must exist."""
     splits: dict[str, dict[str, list[Picture]]] = {split: {} for split in lists}
     lost: list[str] = []
@@ -188,7 +190,7 @@ def _listed(lists: Mapping[str, Mapping[str, str]], images: Mapping[str, File], 
             f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images in its lists, first "
             f"{quoted(lost[0])}: add them, or remove the list of a split that you do not have."
         )
-    return dict(splits)
+    return splits
 
 
 def _files_of_splits(tree: Tree, form: str) -> dict[str, File]:
@@ -206,17 +208,6 @@ def _text_lines(file: File) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _differences(name: str, splits: Mapping[str, Classes], shown: Mapping[str, str] = DISK_NAMES) -> tuple[str, ...]:
-    """Notes on splits that are missing or do not have the published number of classes."""
-    notes = []
-    for split, count in COUNTS.get(name, {}).items():
-        if split not in splits:
-            notes.append(f"Split '{split}' ({shown[split]}) is missing.")
-        elif len(splits[split]) != count:
-            notes.append(f"Split '{split}' has {len(splits[split])} classes, but {count} were published.")
-    return tuple(notes)
-
-
 # --- folders of classes
 
 _WANTED = "use split/class/image with splits called train, val and test, or class/image"
@@ -230,7 +221,7 @@ def class_folders(tree: Tree, sure: bool) -> Contents | str:
     if trees:
         return _split_folders(tree, trees, name)
     if sure or {path.count("/") for path in tree.files if is_image(path)} == {1}:
-        return Contents(name, "class/image", *_by_folder(tree, {"all": tree}, 1, _WANTED))
+        return Contents(name, "class/image", *_by_folder({"all": tree}, 1, _WANTED))
     return "has no folders of classes"
 
 
@@ -240,28 +231,25 @@ def _split_trees(tree: Tree) -> dict[str, Tree]:
     A folder with images directly in it is a class, whatever its name.
     """
     trees: dict[str, Tree] = {}
-    for split, aliases in ALIASES.items():
-        for alias in aliases:
-            inside = tree.inside(alias)
-            if inside is None or (
-                alias in tree.folders and any(is_image(path) and "/" not in path for path in inside.files)
-            ):
-                continue
-            if split in trees:
-                raise InputError(f"{tree.path} has two splits for '{split}', one of them {alias}: keep one.")
-            trees[split] = inside
+    for split, alias in ((split, alias) for split, aliases in ALIASES.items() for alias in aliases):
+        inside = tree.inside(alias)
+        is_class = alias in tree.folders and any(is_image(path) and "/" not in path for path in inside.files)
+        if inside is None or is_class:
+            continue
+        if split in trees:
+            raise InputError(f"{tree.path} has two splits for '{split}', one of them {alias}: keep one.")
+        trees[split] = inside
     return trees
 
 
 def _split_folders(tree: Tree, trees: dict[str, Tree], name: str) -> Contents:
     """Images by split and class from the trees of the splits; images outside get a note."""
-    splits, ignored = _by_folder(tree, trees, 1, _WANTED)
+    splits, ignored = _by_folder(trees, 1, _WANTED)
     used = {id(file) for inside in trees.values() for file in inside.files.values()}
     outside = [path for path, file in tree.files.items() if is_image(path) and id(file) not in used]
-    notes = _differences(name, splits)
-    if outside:
-        notes = (f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}.", *notes)
-    return Contents(name, "split/class/image", splits, ignored + len(outside), notes)
+    note = f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}." if outside else ""
+    notes = (note,) if note else ()
+    return Contents(name, "split/class/image", splits, tree.ignored + ignored + len(outside), notes)
 
 
 def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
@@ -274,8 +262,6 @@ def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
 
 # --- Omniglot (Lake et al. 2015)
 
-_OMNIGLOT = {"base": "images_background", "novel": "images_evaluation"}
-
 
 def omniglot(tree: Tree, sure: bool) -> Contents | str:
     """Drawings of characters of 30 alphabets (base) and 20 (novel), `alphabet/character/drawing.png`."""
@@ -286,48 +272,45 @@ def omniglot(tree: Tree, sure: bool) -> Contents | str:
             "folder that holds them"
         )
     remedy = "copy or download it again as published, alphabet/character/image"
-    splits, ignored = _by_folder(tree, trees, 2, remedy, _OMNIGLOT)
-    notes = _differences("omniglot", splits, _OMNIGLOT)
-    return Contents("omniglot", "alphabet/character/image", splits, ignored, notes)
+    splits, ignored = _by_folder(trees, 2, remedy)
+    return Contents("omniglot", "alphabet/character/image", splits, tree.ignored + ignored)
 
 
 # --- Caltech-UCSD Birds-200-2011 (Wah et al. 2011), split by class number as Chen et al. (2019) do
 
 _CUB_LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
-_CUB_NUMBER = re.compile("0*[1-9][0-9]{0,8}")
 
 
 def cub(tree: Tree, sure: bool) -> Contents | str:
     """`images/` with lists; counting classes from 0, even ones are base, 1, 5, 9… val and 3, 7, 11… novel classes."""
-    absent = [name for name in _CUB_LISTS if name not in tree.files]
-    absent += ["images/"] * ("images" not in tree.folders)
+    absent = [name for name in _CUB_LISTS if name not in tree.files] + ["images/"] * ("images" not in tree.folders)
     if absent:
         remedy = "give the folder CUB_200_2011 or the published CUB_200_2011.tgz"
         return f"is not CUB-200-2011, it lacks {', '.join(absent)}: {remedy}"
     files, numbers, classes = (_by_number(tree.files[name]) for name in _CUB_LISTS)
-    split_of = {number: ("base", "val", "base", "novel")[(int(number) - 1) % 4] for number in classes}
+    split_of = {name: ("base", "val", "base", "novel")[(number - 1) % 4] for number, name in classes.items()}
     lists: dict[str, dict[str, str]] = {split: {} for split in split_of.values()}
     for image, file in files.items():
-        number = numbers.get(image, "")
-        if number not in classes:
+        name = classes.get(int(numbers.get(image, "0")), "")
+        if not name:
             raise damaged(
                 f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
             )
-        lists[split_of[number]][file] = classes[number]
-    listed = _listed(lists, tree.below("images").files, tree)
-    every = {split: {classes[number]: () for number in classes if split_of[number] == split} for split in listed}
-    splits = {split: {**every[split], **listed[split]} for split in listed}
-    return Contents("cub", "images and lists", splits, tree.ignored, _differences("cub", splits))
+        lists[split_of[name]][file] = name
+    splits = _listed(lists, tree.below("images").files, tree)
+    for name, split in split_of.items():
+        splits[split].setdefault(name, [])  # Refused, as all classes without images.
+    return Contents("cub", "images and lists", splits, tree.ignored)
 
 
-def _by_number(file: File) -> dict[str, str]:
+def _by_number(file: File) -> dict[int, str]:
     """Values by number from a list with lines such as `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
-    rows = [line.split(maxsplit=1) for line in _text_lines(file)]
-    if not rows or any(len(row) != 2 or not _CUB_NUMBER.fullmatch(row[0]) for row in rows):
-        raise damaged(f"{file.name} is not a list of numbers and values")
-    if len({row[0] for row in rows}) < len(rows):
-        raise damaged(f"{file.name} has a number twice")
-    return dict(rows)
+    with refuse_damage(file.name, "list of numbers and values"):
+        rows = [line.split(maxsplit=1) for line in _text_lines(file)]
+        values = {int(number): value for number, value in rows}
+        need(len(values) == len(rows), "a number twice")
+        need(min(values) > 0, "a number below 1")
+        return values
 
 
 # --- miniImageNet (Vinyals et al. 2016) in the split of Ravi and Larochelle
@@ -338,7 +321,7 @@ def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
     caches = _files_of_splits(tree, "mini-imagenet-cache-{}.pkl")
     if caches:
         splits = {split: _cached(file) for split, file in caches.items()}
-        return Contents("miniimagenet", "pickled caches", splits, tree.ignored, _differences("miniimagenet", splits))
+        return Contents("miniimagenet", "pickled caches", splits, tree.ignored)
     files = _files_of_splits(tree, "{}.csv")
     lists = {split: _classes_in(file) for split, file in files.items() if sure or _is_list(file)}
     trees = _split_trees(tree)
@@ -347,8 +330,7 @@ def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
         return replace(contents, notes=contents.notes + _compared(contents.splits, lists, tree))
     images = {path: file for path, file in (tree.inside("images") or tree).files.items() if is_image(path)}
     if lists and images:
-        splits = _listed(lists, images, tree)
-        return Contents("miniimagenet", "images and lists", splits, tree.ignored, _differences("miniimagenet", splits))
+        return Contents("miniimagenet", "images and lists", _listed(lists, images, tree), tree.ignored)
     return (
         f"is not miniImageNet, it has {'no images' if lists else 'no train.csv, val.csv or test.csv'}: give the folder "
         "with train, val and test as folders or tars, with images and the three lists, or with the mini-imagenet-cache "
@@ -362,11 +344,12 @@ def _is_list(file: File) -> bool:
 
 def _classes_in(file: File) -> dict[str, str]:
     """Class by file name, from a list."""
-    lines = _text_lines(file)
-    rows = [line.split(",") for line in lines[1:]]
-    if not rows or lines[0] != "filename,label" or any(len(row) != 2 or not all(row) for row in rows):
-        raise damaged(f"{file.name} is not a list of 'filename,label' lines")
-    return dict(rows)
+    with refuse_damage(file.name, "list of 'filename,label' lines"):
+        (first, *others), rows = _text_lines(file), []
+        need(first == "filename,label" and others, "it begins otherwise, or is empty")
+        rows = [line.split(",") for line in others]
+        need(all(map(all, rows)), "a line lacks a value")
+        return {name: label for name, label in rows}
 
 
 def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
@@ -386,15 +369,14 @@ def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], t
 
 
 def _cached(file: File) -> Classes:
-    items = _unpickled(file)
-    rows, classes = _item(items, "image_data", file, _pixels), _item(items, "class_dict", file, _dictionary)
-    where = f"{file.name}, 'class_dict'"
-    numbers = {name: _integers(value, where) for name, value in classes.items()}
-    total = sum(map(len, numbers.values()))
-    joined = np.concatenate([np.zeros(0, np.int64), *numbers.values()]) if total <= len(rows) else None
-    if joined is None or len(np.unique(joined)) < total or ((joined < 0) | (joined >= len(rows))).any():
-        raise damaged(f"{where} lists images twice, or not exactly the {len(rows)} images")
-    return {name: [Picture(file, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
+    with refuse_damage(file.name, "cache of miniImageNet"):
+        items = _unpickled(file)
+        rows, classes = _pixels(items["image_data"]), items["class_dict"]
+        numbers = dict(zip(_texts(list(classes)), map(_integers, classes.values()), strict=True))
+        every = np.concatenate([np.zeros(0, np.int64), *numbers.values()])
+        complete = len(np.unique(every)) == len(every) and np.isin(every, np.arange(len(rows))).all()
+        need(complete, f"its class_dict lists images twice, or not exactly the {len(rows)} images")
+        return {name: [Picture(file, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
 
 
 # --- tieredImageNet (Ren et al. 2018)
@@ -414,8 +396,7 @@ def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
         )
     if archives:
         splits = {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
-        notes = _differences("tieredimagenet", splits)
-        return Contents("tieredimagenet", "archives and labels", splits, tree.ignored, notes)
+        return Contents("tieredimagenet", "archives and labels", splits, tree.ignored)
     trees = _split_trees(tree)
     if trees and (sure or _has_wnids(trees, "tieredimagenet")):
         return _split_folders(tree, trees, "tieredimagenet")
@@ -426,66 +407,51 @@ def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
 
 
 def _archived(images: File, labels: File, split: str) -> Classes:
-    codes, names, by_authors = _labels(labels, split)
-    # The authors' program unpacks PNG files by OpenCV, which has blue before red; labels of others come with RGB.
-    pictures = _from_npz(images, blue_first=by_authors) if images.name.endswith(".npz") else _from_pngs(images)
-    if len(codes) != len(pictures):
-        raise damaged(f"{images.name} has {len(pictures)} images and {labels.name} {len(codes)} labels")
-    rows = {code: np.flatnonzero(codes == code).tolist() for code in np.unique(codes).tolist()}
-    return {names[code]: [pictures[i] for i in some] for code, some in rows.items()}
+    with refuse_damage(labels.name, "file of labels"):
+        codes, names, by_authors = _labels(_unpickled(labels), split)
+    with refuse_damage(images.name, "file of images"):
+        # The authors' program unpacks PNG files by OpenCV, which has blue before red; labels of others come with RGB.
+        pictures = _from_npz(images, blue_first=by_authors) if images.name.endswith(".npz") else _from_pngs(images)
+        need(len(codes) == len(pictures), f"it has {len(pictures)} images, and {labels.name} {len(codes)} labels")
+        return {names[code]: [pictures[i] for i in np.flatnonzero(codes == code)] for code in np.unique(codes)}
 
 
-def _labels(file: File, split: str) -> tuple[np.ndarray, list[str], bool]:
+def _labels(items: Any, split: str) -> tuple[np.ndarray, list[str], bool]:
     """The class of each image, the classes' names, and whether the authors' program wrote them.
 
     Files without names number the classes within a split, as do classes with the same name.
     """
-    items = _unpickled(file)
-    by_authors = isinstance(items, dict) and "label_specific" in items
-    codes = _item(items, "label_specific" if by_authors else "labels", file, _integers)
+    by_authors = "label_specific" in items
+    codes = _integers(items["label_specific" if by_authors else "labels"])
     if "label_specific_str" in items:
-        words = _item(items, "label_specific_str", file, _texts)
+        words = _texts(items["label_specific_str"])
         names = [f"{word} ({split} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)]
     else:
         numbers, codes = np.unique(codes, return_inverse=True)
         names = [f"{split}/{code:03}" for code in numbers.tolist()]
-    if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
-        raise damaged(f"{file.name} has labels that are not among its {len(names)} classes")
+    need(len(set(names)) == len(names), "two classes of one name")
+    need(codes.min() >= 0 and codes.max() < len(names), f"labels that are not among its {len(names)} classes")
     return codes, names, by_authors
 
 
 def _from_npz(file: File, blue_first: bool) -> list[Picture]:
-    if file.path is None:
-        raise InputError(f"{file.name} lies inside an archive: unpack that first.")
+    need(file.path is not None, "it lies inside an archive: unpack that first")
     member = archive_tree(file.path, file.name).files.get("images.npy")
-    if member is None:
-        raise damaged(f"{file.name} has no array 'images'")
+    need(member is not None, "it has no array 'images'")
     data = member.read()
-    start = BytesIO(data[: 2**14])
-    try:
-        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = read_header[np.lib.format.read_magic(start)](start)
-    except (ValueError, KeyError) as error:
-        raise damaged(f"{file.name} has an array 'images' with an invalid header ({error})") from None
-    if len(data) - start.tell() != np.prod(shape, dtype=object) * dtype.itemsize or fortran or dtype != np.uint8:
-        raise damaged(f"{file.name} does not hold uint8 images in full, but {dtype} {shape}")
-    rows = _pixels(np.frombuffer(data, np.uint8, offset=start.tell()).reshape(shape), f"{file.name}, 'images'")
-    rows = rows[..., ::-1] if blue_first else rows
+    header = read_npy_header(BytesIO(data[: 2**14]), "array 'images'", file.path)
+    array = np.frombuffer(data, header.dtype, offset=header.start)
+    need(not header.fortran, "its images are in Fortran's order")
+    rows = _pixels(array.reshape(header.shape))[..., :: -1 if blue_first else 1]
     return [Picture(file, rows, i) for i in range(len(rows))]
 
 
 def _from_pngs(file: File) -> list[Picture]:
-    pngs = _unpickled(file)
-    if not isinstance(pngs, list) or not pngs:
-        raise damaged(f"{file.name} is not a list of PNG files")
     images = []
-    for i, png in enumerate(pngs):
-        name = f"{file.name}[{i}]"
-        if isinstance(png, np.ndarray) and png.dtype == np.uint8:
-            png = memoryview(png.reshape(-1))  # type: ignore[arg-type]
-        if not isinstance(png, (bytes, memoryview)):
-            raise damaged(f"{quoted(name)} is not the bytes of a PNG file")
-        images.append(Picture(File(name, len(png), file.modified, partial(bytes, png))))
+    for i, png in enumerate(_unpickled(file)):
+        data = memoryview(png.reshape(-1) if isinstance(png, np.ndarray) else png)
+        need(data.format == "B", f"image {i} is not the bytes of a PNG file")
+        images.append(Picture(File(f"{file.name}[{i}]", len(data), file.modified, partial(bytes, data))))
     return images
 
 
@@ -509,7 +475,7 @@ _CIFAR_CLASSES = {
     """,
 }
 CIFAR_CLASSES = {split: text.split() for split, text in _CIFAR_CLASSES.items()}
-_CIFAR_PICKLES, _CIFAR_SIDE = ("train", "test", "meta"), 32
+_CIFAR_PICKLES = ("meta", "train", "test")
 
 
 def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
@@ -553,23 +519,22 @@ def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
 
 def _cifar_pickles(tree: Tree) -> dict[str, list[Picture]]:
     """The images of CIFAR-100 by class; pixels are stored channel by channel."""
-    names = _item(_unpickled(tree.files["meta"]), "fine_label_names", tree.files["meta"], _texts)
+    meta, *files = (tree.files[name] for name in _CIFAR_PICKLES)
+    with refuse_damage(meta.name, "file of CIFAR-100"):
+        names = _texts(_unpickled(meta)["fine_label_names"])
     classes: dict[str, list[Picture]] = {name: [] for name in names}
-    for file in (tree.files["train"], tree.files["test"]):
-        items = _unpickled(file)
-        labels, flat = _item(items, "fine_labels", file, _integers), _item(items, "data", file, _numbers)
-        if flat.dtype != np.uint8 or flat.shape != (len(labels), 3 * _CIFAR_SIDE**2) or not len(labels):
-            held = f"{flat.dtype} {flat.shape} and {len(labels)} labels"
-            raise damaged(f"{file.name} holds {held} instead of uint8 (images, 3072)")
-        if labels.min() < 0 or labels.max() >= len(names):
-            raise damaged(f"{file.name} has labels beyond its {len(names)} classes")
-        rows = flat.reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE).transpose(0, 2, 3, 1)
-        for i, label in enumerate(labels.tolist()):
-            classes[names[label]].append(Picture(file, rows, i))
+    for file in files:
+        with refuse_damage(file.name, "file of CIFAR-100"):
+            items = _unpickled(file)
+            labels, planes = _integers(items["fine_labels"]), items["data"]
+            rows = _pixels(planes.reshape(len(labels), 3, 32, 32).transpose(0, 2, 3, 1))
+            need(labels.min() >= 0 and labels.max() < len(names), f"labels beyond its {len(names)} classes")
+            for i, label in enumerate(labels.tolist()):
+                classes[names[label]].append(Picture(file, rows, i))
     return classes
 
 
-# --- pickles, whose code is never run
+# --- pickles, whose code is never run: inside `refuse_damage`, whatever they hold instead is one sentence
 
 
 def _unpickled(file: File) -> Any:
@@ -582,50 +547,23 @@ def _unpickled(file: File) -> Any:
         return load_pickle(path, file.name)
 
 
-def _item(items: Any, key: str, file: File, check: Callable[[Any, str], Any]) -> Any:
-    """A value of a pickled dictionary, checked and converted."""
-    items = _dictionary(items, file.name)
-    if key not in items:
-        shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
-        raise damaged(f"{file.name} has no '{key}', only {shown or 'nothing'}")
-    return check(items[key], f"{file.name}, '{key}'")
-
-
-def _dictionary(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(type(key) is str for key in value):
-        raise damaged(f"{where} is not a dictionary with text as keys")
-    return value
-
-
-def _numbers(value: Any, where: str) -> np.ndarray:
-    """An array of numbers, a view of the file."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
-        raise damaged(f"{where} is not an array of numbers")
-    return value
-
-
-def _pixels(value: Any, where: str) -> np.ndarray:
+def _pixels(rows: np.ndarray) -> np.ndarray:
     """An array uint8 (images, height, width, 3)."""
-    rows = _numbers(value, where)
-    if rows.dtype != np.uint8 or rows.ndim != 4 or rows.shape[3] != 3 or 0 in rows.shape:
-        raise damaged(f"{where} is {rows.dtype} {rows.shape} instead of uint8 (images, height, width, 3)")
+    fits = rows.dtype == np.uint8 and rows.ndim == 4 and rows.shape[3] == 3 and rows.size
+    need(fits, f"its images are {rows.dtype} {rows.shape} instead of uint8 (images, height, width, 3)")
     return rows
 
 
-def _integers(value: Any, where: str) -> np.ndarray:
-    """A list or array of integers."""
-    numbers = np.zeros(0, np.int64) if isinstance(value, list) and not value else value
-    if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "iu":
-        raise damaged(f"{where} is not a list of integers")
+def _integers(values: Any) -> np.ndarray:
+    numbers = np.zeros(0, np.int64) if isinstance(values, list) and not values else values
+    need(numbers.dtype.kind in "iu", "labels or numbers of images that are not integers")
     return numbers.reshape(-1).astype(np.int64)
 
 
-def _texts(value: Any, where: str) -> list[str]:
+def _texts(values: Any) -> list[str]:
     """A list or array of text, which Python 2 stored as bytes."""
-    items = value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value
-    names = [as_text(x) for x in items] if isinstance(items, list) else [None]
-    if None in names:
-        raise damaged(f"{where} is not a list of text")
+    names = [as_text(x) for x in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    need(None not in names, "names of classes that are not text")
     return names  # type: ignore[return-value]
 
 

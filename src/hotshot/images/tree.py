@@ -41,6 +41,8 @@ _LEAST_MEMBER = 16
 # Headers of a tar that hold text, how many values may hold for all members, and digits that are neither a number nor a
 # name: tarfile looks through them in time that grows with their square.
 _TAR_TEXT, _MOST_COMMON, _TAR_DIGITS = (b"x", b"g", b"X"), 64, re.compile(rb"[0-9]{256}")
+_TAR_FAULTS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError)
+_ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError, struct.error)
 # By the first bytes of a file.
 _OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 
@@ -56,7 +58,7 @@ class File:
     size: int
     modified: int
     read: Callable[[], bytes | memoryview]
-    # Up to a million files share the folder.
+    # None in an archive. Up to a million files share it.
     folder: Path | None = None
 
     @property
@@ -92,12 +94,14 @@ def _read(folder: Path, name: str) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Files by path, sorted, and all folders in the folder or archive `path`.
+    """Files by path, sorted, and all folders in a folder or archive on the disk, `path`, or in a folder inside it.
 
-    `ignored` counts what operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
+    Messages call it `name`. `ignored` counts what operating systems leave behind: hidden files, thumbnails, and in
+    archives links and devices.
     """
 
     path: Path
+    name: str
     files: dict[str, File]
     folders: frozenset[str]
     ignored: int = 0
@@ -105,17 +109,11 @@ class Tree:
     opened: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     def below(self, folder: str) -> Tree:
-        """The subtree of a folder; the number of ignored files is copied."""
+        """The subtree of a folder; ignored files are counted at the top."""
         prefix = f"{folder}/"
         files = {path.removeprefix(prefix): file for path, file in self.files.items() if path.startswith(prefix)}
         folders = frozenset(path.removeprefix(prefix) for path in self.folders if path.startswith(prefix))
-        return replace(self, files=files, folders=folders, opened={})
-
-    def only_folder(self) -> str | None:
-        """The only folder at the top, if any; files that are not images may lie beside it."""
-        tops = {path.split("/", 1)[0] for path in (*self.files, *self.folders)}
-        inside = tops & self.folders
-        return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
+        return Tree(self.path, f"{self.name}/{folder}", files, folders)
 
     def inside(self, name: str) -> Tree | None:
         """The folder `name`, or the content of an archive of that name (`train.tar`); None without either.
@@ -125,21 +123,16 @@ class Tree:
         if name in self.folders:
             return self.below(name)
         archives = [name + suffix for suffix in ARCHIVE_SUFFIXES if name + suffix in self.files]
-        if not archives:
-            return None
         if len(archives) > 1:
-            raise InputError(f"{self.path} has both {archives[0]} and {archives[1]}: keep one of them.")
-        if name not in self.opened:
+            raise InputError(f"{self.name} has both {archives[0]} and {archives[1]}: keep one of them.")
+        if archives and name not in self.opened:
             file = self.files[archives[0]]
             if file.path is None:
-                raise InputError(f"{self.path} holds the archive {quoted(archives[0])} inside it: unpack it first.")
-            inside = whole = archive_tree(file.path, file.name)
-            while (around := inside.only_folder()) is not None:
-                inside = inside.below(around)
-                if around == name:
-                    break
-            self.opened[name] = inside if around == name else whole
-        return self.opened[name]
+                raise InputError(f"{self.name} holds the archive {quoted(archives[0])} inside it: unpack it first.")
+            whole = archive_tree(file.path, file.name)
+            layers = (tree for tree in whole.unwrapped() if tree.name.endswith(f"/{name}"))
+            self.opened[name] = next(layers, whole)
+        return self.opened.get(name)
 
     def unwrapped(self) -> Iterator[Tree]:
         """The tree itself, then the tree without a single folder or archive around everything."""
@@ -149,9 +142,15 @@ class Tree:
         if len(archives) == 1 and not tree.folders and (path := archives[0].path) is not None:
             tree = archive_tree(path, archives[0].name)
             yield tree
-        while (around := tree.only_folder()) is not None:
-            tree = tree.below(around)
+        while (around := tree._only_folder()) is not None:
+            tree = replace(tree.below(around), ignored=tree.ignored)
             yield tree
+
+    def _only_folder(self) -> str | None:
+        """The only folder at the top, if any; files that are not images may lie beside it."""
+        tops = {path.split("/", 1)[0] for path in (*self.files, *self.folders)}
+        inside = tops & self.folders
+        return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
 
 
 def is_image(path: str) -> bool:
@@ -162,25 +161,25 @@ def is_image(path: str) -> bool:
 def open_tree(path: Path) -> Tree:
     """The files below a folder or in an archive."""
     try:
-        is_folder, is_there = path.is_dir(), path.exists()
+        is_folder, exists = path.is_dir(), path.exists()
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r:.200} cannot be read: {error}.") from None
     if is_folder:
         return _make_tree(path, _folder_members(path))
-    if not is_there:
+    if not exists:
         raise InputError(f"There is no folder or archive {path}: check the path.")
     return archive_tree(path, path.name)
 
 
 def archive_tree(path: Path, shown: str) -> Tree:
-    """The files of a tar or zip archive; messages call it `shown`."""
+    """The files of a tar or zip archive; names of its files begin with `shown`."""
     if not path.is_file():
         raise InputError(f"{path} is neither a folder nor a file: check the path.")
     buffer = map_bytes(path)
     start = buffer[:_TAR_BLOCK]
-    opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
     if start.startswith(_ZIP_MAGIC):
         return _make_tree(path, _zip_members(buffer, path, shown))
+    opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
     if opener is not None:
         try:
             with opener(path) as stream:
@@ -195,7 +194,28 @@ def archive_tree(path: Path, shown: str) -> Tree:
     return _make_tree(path, _tar_members(buffer, path, shown))
 
 
-# Paths of files and folders, None for what is ignored, with their files, None for folders; in any order.
+def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
+    """Bytes unpacked from `path` to a temporary file, mapped; raises if they are too many."""
+    with tempfile.TemporaryFile() as file:
+        size = 0
+        for block in blocks:
+            size += len(block)
+            check_size(path, size, "data")
+            try:
+                file.write(block)
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be unpacked to {tempfile.gettempdir()}, {error.strerror or error}: set TMPDIR to "
+                    "a folder with more space, or unpack it yourself."
+                ) from None
+        if size == 0:
+            raise damaged(f"{path} holds nothing")
+        file.flush()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+# --- members: paths of files and folders, None for what is ignored, with their files, None for folders; in any order
+
 _Members = Iterable[tuple[str | None, File | None]]
 
 
@@ -217,7 +237,7 @@ def _make_tree(path: Path, members: _Members) -> Tree:
     for folder in list(folders):
         while (folder := folder.rpartition("/")[0]) not in folders:
             folders.add(folder)
-    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {""}, ignored)
+    return Tree(path, str(path), dict(sorted(files.items())), frozenset(folders) - {""}, ignored)
 
 
 def _is_system_file(name: str) -> bool:
@@ -289,7 +309,7 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
             if len(members) > most:
                 raise tarfile.ReadError(f"it has more than {most} members, too many for its size")
             end = archive.offset
-    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:
+    except _TAR_FAULTS as error:
         raise _damaged(path, "tar", error) from None
     # tarfile takes a damaged header, or the end of the file, for the zeros that every tar ends with.
     if buffer[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):
@@ -317,7 +337,7 @@ def _zip_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
     modified = path.stat().st_mtime_ns
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, OverflowError, struct.error) as error:
+    except _ZIP_FAULTS as error:
         raise _damaged(path, "zip", error) from None
     for info in archive.infolist():
         name = _member_path(info.orig_filename, path)
@@ -331,54 +351,28 @@ def _zip_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
                 f"{path} holds a member {quoted(name)} compressed by method {info.compress_type}: pack it as an "
                 "ordinary zip or tar."
             )
-        stored = info.compress_type == zipfile.ZIP_STORED
-        read = partial(_stored, buffer, info, path) if stored else partial(_inflated, archive, info, path)
+        read = partial(_unzipped, archive, info, buffer, path)
         yield name, File(f"{shown}:{name}", info.file_size, modified, read)
 
 
-def _stored(buffer: mmap.mmap, info: zipfile.ZipInfo, path: Path) -> memoryview:
-    """The bytes of a member that is stored uncompressed."""
-    head = buffer[info.header_offset : info.header_offset + _ZIP_HEADER]
-    if len(head) < _ZIP_HEADER or head[:4] != _ZIP_MAGIC:
-        raise damaged(f"{path} is damaged at {quoted(info.filename)}")
-    # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
-    start = info.header_offset + _ZIP_HEADER + sum(struct.unpack("<HH", head[26:]))
-    if start + info.file_size > len(buffer):
-        raise damaged(f"{path} is truncated")
-    return _sliced(buffer, start, info.file_size)
-
-
-def _inflated(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> bytes | memoryview:
-    """The bytes of a compressed member, at most as many as it announces; large ones are mapped from the disk."""
+def _unzipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: mmap.mmap, path: Path) -> bytes | memoryview:
+    """The bytes of a member, mapped where they are stored; of a compressed one at most as many as it announces."""
     try:
         with archive.open(info) as stream:
+            if info.compress_type == zipfile.ZIP_STORED:
+                # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
+                place = info.header_offset + _ZIP_HEADER
+                start = place + sum(struct.unpack("<HH", buffer[place - 4 : place]))
+                if start + info.file_size > len(buffer):
+                    raise EOFError
+                return _sliced(buffer, start, info.file_size)
             if info.file_size <= LONGEST:
                 return stream.read()
             return memoryview(to_disk(iter(lambda: stream.read(_CHUNK), b""), path))
     except InputError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
+    except _ZIP_FAULTS:
         raise damaged(f"{path.name}:{info.filename} is damaged inside its archive") from None
-
-
-def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
-    """Bytes unpacked from `path` to a temporary file, mapped; raises if they are too many."""
-    with tempfile.TemporaryFile() as file:
-        size = 0
-        for block in blocks:
-            size += len(block)
-            check_size(path, size, "data")
-            try:
-                file.write(block)
-            except OSError as error:
-                raise InputError(
-                    f"{path} cannot be unpacked to {tempfile.gettempdir()}, {error.strerror or error}: set TMPDIR to "
-                    "a folder with more space, or unpack it yourself."
-                ) from None
-        if size == 0:
-            raise damaged(f"{path} holds nothing")
-        file.flush()
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _damaged(path: Path, kind: str, why: object) -> InputError:
