@@ -82,7 +82,9 @@ def test_rotation_loss_of_a_blind_network_is_that_of_guessing():
     classifier, turns = nn.Linear(5, 3, bias=False), nn.Linear(5, 4, bias=False)
     for module in (classifier, turns):
         nn.init.zeros_(module.weight)
-    loss = rotation_loss(network, classifier, turns, torch.randn(2, 3, 4, 4), torch.tensor([0, 1]), nn.CrossEntropyLoss())
+    loss = rotation_loss(
+        network, classifier, turns, torch.randn(2, 3, 4, 4), torch.tensor([0, 1]), nn.CrossEntropyLoss()
+    )
     assert loss.item() == pytest.approx(0.5 * np.log(3) + 0.5 * np.log(4), rel=1e-6)
 
 
@@ -91,7 +93,11 @@ def test_mixup_is_of_the_images_and_of_their_partners_by_their_shares():
     images, partner = torch.randn(6, 3, 20, 20), torch.tensor([3, 4, 5, 1, 2, 0])
     assert len(mixing_points(network)) == 3
     for point in range(4):
-        for share, partners, expected in ((1.0, partner, images), (0.3, torch.arange(6), images), (0, partner, images[partner])):
+        for share, partners, expected in (
+            (1.0, partner, images),
+            (0.3, torch.arange(6), images),
+            (0, partner, images[partner]),
+        ):
             mixed = mixed_features(network, images, share, partners, point)
             torch.testing.assert_close(mixed, network(expected), rtol=1e-5, atol=1e-5)
     half = mixed_features(network, images, 0.5, partner, 0)

@@ -39,7 +39,7 @@ def normalise(images: Tensor, mean: Sequence[float] = MEAN, deviation: Sequence[
 
 
 def _network(**parts: nn.Module) -> nn.Module:
-    """A network of parts, with convolutions initialised as by He et al. (2015): ReLUs keep the variance of gradients."""
+    """A network of parts; convolutions begin as in He et al. (2015), so that ReLUs keep the variance of gradients."""
     network = nn.Sequential(OrderedDict(parts))
     for module in network.modules():
         if isinstance(module, nn.Conv2d):

@@ -167,7 +167,7 @@ def need(condition: Any, what: str) -> None:
 
 
 @contextmanager
-def refuse_damage(folder: Path, what: str, clear: type[Exception] = InputError) -> Iterator[None]:
+def refuse_damage(folder: Path | str, what: str, clear: type[Exception] = InputError) -> Iterator[None]:
     """Turn errors while a folder is read into one sentence; errors of type `clear` are raised as they are."""
     try:
         yield

@@ -233,8 +233,9 @@ def _split_trees(tree: Tree) -> dict[str, Tree]:
     trees: dict[str, Tree] = {}
     for split, alias in ((split, alias) for split, aliases in ALIASES.items() for alias in aliases):
         inside = tree.inside(alias)
-        is_class = alias in tree.folders and any(is_image(path) and "/" not in path for path in inside.files)
-        if inside is None or is_class:
+        if inside is None:
+            continue
+        if alias in tree.folders and any(is_image(path) and "/" not in path for path in inside.files):
             continue
         if split in trees:
             raise InputError(f"{tree.path} has two splits for '{split}', one of them {alias}: keep one.")
@@ -345,11 +346,11 @@ def _is_list(file: File) -> bool:
 def _classes_in(file: File) -> dict[str, str]:
     """Class by file name, from a list."""
     with refuse_damage(file.name, "list of 'filename,label' lines"):
-        (first, *others), rows = _text_lines(file), []
+        first, *others = _text_lines(file)
         need(first == "filename,label" and others, "it begins otherwise, or is empty")
         rows = [line.split(",") for line in others]
         need(all(map(all, rows)), "a line lacks a value")
-        return {name: label for name, label in rows}
+        return dict(rows)
 
 
 def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
@@ -435,10 +436,11 @@ def _labels(items: Any, split: str) -> tuple[np.ndarray, list[str], bool]:
 
 
 def _from_npz(file: File, blue_first: bool) -> list[Picture]:
-    need(file.path is not None, "it lies inside an archive: unpack that first")
-    member = archive_tree(file.path, file.name).files.get("images.npy")
-    need(member is not None, "it has no array 'images'")
-    data = member.read()
+    if file.path is None:
+        raise InputError(f"{file.name} lies inside an archive: unpack that first.")
+    members = archive_tree(file.path, file.name).files
+    need("images.npy" in members, "it has no array 'images'")
+    data = members["images.npy"].read()
     header = read_npy_header(BytesIO(data[: 2**14]), "array 'images'", file.path)
     array = np.frombuffer(data, header.dtype, offset=header.start)
     need(not header.fortran, "its images are in Fortran's order")
@@ -449,7 +451,8 @@ def _from_npz(file: File, blue_first: bool) -> list[Picture]:
 def _from_pngs(file: File) -> list[Picture]:
     images = []
     for i, png in enumerate(_unpickled(file)):
-        data = memoryview(png.reshape(-1) if isinstance(png, np.ndarray) else png)
+        data: Any = png.reshape(-1) if isinstance(png, np.ndarray) else png
+        data = memoryview(data)
         need(data.format == "B", f"image {i} is not the bytes of a PNG file")
         images.append(Picture(File(f"{file.name}[{i}]", len(data), file.modified, partial(bytes, data))))
     return images
