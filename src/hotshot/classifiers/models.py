@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hotshot.files.objects import (
     check_sealed,
     file_in_folder,
     from_json,
+    need,
     read_folder,
     read_json_document,
     refuse_damage,
@@ -35,6 +37,18 @@ from hotshot.version import __version__
 WHAT, VERSION = "model", 2
 DESCRIPTION, NUMBERS = "model.json", "model.safetensors"
 REMEDY = "write one with save"
+_TYPES = {kind.__name__: kind for kind in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
+# Shapes of the arrays of a calibrated classifier: N classes, n of them new, B base classes, V features, A axes,
+# S support samples, T calibrated means, P parts of these, Q points of the head, L levels. "?" stands for None.
+_SHAPES = {
+    "coef_": "NA", "intercept_": "N", "support_": "SV", "support_labels_": "S", "target_labels_": "T",
+    "calibrated_means_": "TA", "own_parts_": "PA", "transfer_weights_": "TB", "base_means_": "BA", "spectrum_": "A",
+    "slopes_": "?Qn", "beside_": "?n", "base_head_": "?2", "alarm_scores_": "?NL",
+}  # fmt: skip
+_KNOWN_SHAPES = {
+    "own_share_": "T", "known_.means": "NA", "known_.sizes": "N", "known_.centre": "A", "known_.two.deviations": "A",
+    "known_.two.axes": "AA", "known_.two.ratios": "A",
+}  # fmt: skip
 
 
 class UnloadedBase:
@@ -114,14 +128,11 @@ def _read_model(kind: type, folder: Path, base: BaseClasses | None) -> Any:
     with refuse_damage(folder, WHAT):
         if content["class"] != kind.__name__:
             raise InputError(f"{folder} holds a {content['class']!r:.40}: load it with that class.")
-        fingerprint = content["base"]
-        if not isinstance(fingerprint, (str, type(None))):
-            raise ValueError("base is not a fingerprint")
-        parameters = dict(content["parameters"])
+        fingerprint, parameters = content["base"], dict(content["parameters"])
+        need(isinstance(fingerprint, (str, type(None))), "base is not a fingerprint")
         # A missing parameter must not become its default.
         other = parameters.keys() ^ (kind().get_params(deep=False).keys() - {"base"})
-        if other:
-            raise ValueError(f"unknown or missing parameters: {', '.join(sorted(other))}")
+        need(not other, f"unknown or missing parameters: {', '.join(sorted(other))}")
         if base is not None:
             _check_base(base, fingerprint, folder)
         if fingerprint is not None:
@@ -133,14 +144,16 @@ def _read_model(kind: type, folder: Path, base: BaseClasses | None) -> Any:
             model.chosen_ = dict(content["chosen"])
         # Copies: a model is small, and its folder may be deleted.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
-        types = {own.__name__: own for own in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
         for name, value in content["fitted"].items():
-            if not name.endswith("_") or name.startswith("_"):
-                raise ValueError(f"{name} is not a fitted attribute")
-            setattr(model, name, from_json(value, tensors, types))
+            need(name.endswith("_") and not name.startswith("_"), f"{name} is not a fitted attribute")
+            setattr(model, name, from_json(value, tensors, _TYPES))
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
-        _check(model, tensors)
+        need(all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"), "it holds NaN or infinity")
+        # Before an array of that width is made.
+        width = model.n_features_in_
+        need(type(width) is int and any(width in x.shape for x in tensors.values()), "n_features_in_ is invalid")
+        _check(model, width)
         check_sealed(folder, content)
     return model
 
@@ -156,98 +169,65 @@ def _check_base(base: BaseClasses, fingerprint: str | None, folder: Path) -> Non
         )
 
 
-def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
-    """Raise unless the classifier works: it is applied to one sample."""
-    if not all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"):
-        raise ValueError("its numbers hold NaN or infinity")
-    width, classes = model.n_features_in_, model.classes_
-    # Before an array of that width is made.
-    if type(width) is not int or not any(width in x.shape for x in tensors.values()):
-        raise ValueError("n_features_in_ does not match its arrays")
-    if not (isinstance(classes, np.ndarray) and len(classes) and np.array_equal(np.unique(classes), classes)):
-        raise ValueError("classes_ are not sorted labels")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
-        raise ValueError("feature_names_in_ does not match its features")
-    if not isinstance(model.extractor_, (str, type(None))):
-        raise ValueError("extractor_ is not text")
+def _check(model: Any, width: int) -> None:
+    """Raise ValueError unless the parts of a classifier match each other; it is then applied to one sample."""
+    classes, names = model.classes_, getattr(model, "feature_names_in_", np.empty(width))
+    is_sorted = isinstance(classes, np.ndarray) and len(classes) and np.array_equal(np.unique(classes), classes)
+    need(is_sorted, "classes_ are not sorted labels")
+    need(isinstance(names, np.ndarray) and names.shape == (width,), "feature_names_in_ does not match its features")
+    need(isinstance(model.extractor_, (str, type(None))), "extractor_ is not text")
     if model.feature_space_ is not None:
         check_feature_space(model.feature_space_, width)
     transform = getattr(model, "transform_", None)
     if transform is not None:
         _check_transform(transform, width, with_axes=model.base is not None)
+    if hasattr(model, "explain"):
+        _check_calibrated(model, width)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn warns that feature names are missing here.
         warnings.simplefilter("ignore")
         # Distinct entries, because 1 to any power is 1.
         sample = np.linspace(0.5, 2.0, width)[None] / (1.0 if transform is None else transform.scale)
         logits = model._logits(sample)
-        if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
-            raise ValueError("its arrays do not match each other")
-        if hasattr(model, "explain"):
-            _check_calibrated(model, width)
-            explanation = model.explain(sample)
-            numbers = [loan.own_share for loan in explanation.loans]
-            numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
-            if not (str(explanation) and np.isfinite(numbers).all()):
-                raise ValueError("its explanation is not finite")
+        need(logits.shape == (1, len(classes)) and np.isfinite(logits).all(), "its arrays do not match each other")
 
 
 def _check_calibrated(model: Any, width: int) -> None:
-    """Raise unless the attributes of a calibrated classifier match each other."""
-    n_classes, axes = model.coef_.shape
+    """Raise ValueError unless the attributes of a calibrated classifier match each other."""
+    (n_classes, axes), new = model.coef_.shape, model.classes_[model.new_classes]
     targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
-    new = model.classes_[model.new_classes]
-    shapes: dict[str, tuple[int, ...]] = {
-        "intercept_": (n_classes,),
-        "support_": (samples, width),
-        "support_labels_": (samples,),
-        "target_labels_": (targets,),
-        "calibrated_means_": (targets, axes),
-        "own_parts_": (samples if targets else 0, axes),
-        "transfer_weights_": (targets, n_base),
-        "base_means_": (n_base, axes),
-        "spectrum_": (axes,),
-        **({} if model.slopes_ is None else {"slopes_": (targets + samples, len(new))}),
-        **({} if model.is_new_ is None else {"beside_": (len(new),)}),
-        **({} if model.base_head_ is None else {"base_head_": (2,)}),
-        **({} if model.alarm_scores_ is None else {"alarm_scores_": (n_classes, len(LEVELS))}),
-    }
-    _check_shapes(model, shapes)
-    known = [np.array_equal(np.unique(x), new) for x in (model.support_labels_, model.target_labels_)]
-    if not (known[0] and (known[1] or not targets) and targets in (0, len(new), samples)):
-        raise ValueError("labels do not match classes_")
+    sizes = {
+        "N": n_classes, "n": len(new), "B": n_base, "V": width, "A": axes, "S": samples, "T": targets,
+        "P": samples if targets else 0, "Q": targets + samples, "L": len(LEVELS), "2": 2,
+    }  # fmt: skip
+    for name, letters in (_SHAPES if model.base is None else _SHAPES | _KNOWN_SHAPES).items():
+        array = attrgetter(name)(model)
+        if array is not None or letters[0] != "?":
+            shape = tuple(sizes[letter] for letter in letters.removeprefix("?"))
+            fits = np.shape(array) == shape and (array.dtype.kind == "f" or name.endswith("labels_"))
+            need(fits, f"{name} is not of shape {shape}")
+    labels = (model.support_labels_, model.target_labels_) if targets else (model.support_labels_,)
+    fits = all(np.array_equal(np.unique(x), new) for x in labels) and targets in (0, len(new), samples)
+    need(fits, "labels do not match classes_")
     numbers = (model.probability_temperature_, model.support_deviation_, model.balance_)
-    if not all(type(x) is float and np.isfinite(x) for x in numbers) or model.probability_temperature_ <= 0:
-        raise ValueError("a number of the probabilities or of the outlier scores is invalid")
-    if type(model.seen_in_training_) is not bool or model.new_classes.shape != (n_classes,):
-        raise ValueError("seen_in_training_ or is_new_ is invalid")
-    if model.new_classes.dtype != bool:
-        raise ValueError("is_new_ is invalid")
+    need(all(type(x) is float and np.isfinite(x) for x in numbers) and numbers[0] > 0, "a temperature is invalid")
+    need(type(model.seen_in_training_) is bool, "seen_in_training_ is invalid")
+    need(model.new_classes.shape == (n_classes,) and model.new_classes.dtype == bool, "is_new_ is invalid")
+    need((model.beside_ is None) is (model.is_new_ is None), "beside_ does not match is_new_")
     if model.base is not None:
-        known_classes, two = model.known_, model.known_.two
-        _check_shapes(known_classes, {"means": (n_classes, axes), "sizes": (n_classes,), "centre": (axes,)})
-        _check_shapes(two, {"deviations": (axes,), "axes": (axes, axes), "ratios": (axes,)})
-        if not (min(known_classes.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0):
-            raise ValueError("known_ holds invalid values")
-
-
-def _check_shapes(holder: Any, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Raise unless these attributes are arrays of these shapes, and numbers if they are not labels."""
-    for name, shape in shapes.items():
-        array = getattr(holder, name)
-        if np.shape(array) != shape or (array.dtype.kind != "f" and not name.endswith("labels_")):
-            raise ValueError(f"{name} is not of shape {shape}")
+        two = model.known_.two
+        sound = min(model.known_.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0
+        need(sound, "known_ holds invalid values")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
     arrays = (transform.centre, transform.axes)
-    if not (
+    need(
         isinstance(transform, FeatureTransform)
         and type(transform.unit) is bool
         and 0 < transform.scale < np.inf
         and (transform.centre is not None) is transform.unit
         and (transform.axes is not None) is with_axes
-        and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays)
-    ):
-        raise ValueError("transform_ does not match its features")
+        and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays),
+        "transform_ does not match its features",
+    )
