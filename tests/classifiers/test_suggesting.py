@@ -40,7 +40,6 @@ def test_suggestions_have_rows_and_reasons(world):
         assert item.kind in ("typical", "informative")
         assert item.reason in repr(found)
         assert str(item.label) in item.in_words()
-        assert f"<td style='text-align:left'>{item.index}</td>" in found._repr_html_()
     assert sum(item.stands_for for item in found) <= len(pool)
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["pool_size"] == len(pool)

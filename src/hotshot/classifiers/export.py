@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hotshot.bank.space import FeatureTransform
 from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.classifiers.held_out import LEVELS
 from hotshot.errors import InputError, ParameterError, RunError
@@ -36,8 +37,6 @@ FORMAT, VERSION = "hotshot answers", 1
 OPSET, IR_VERSION = 13, 8
 # Below the norm of any sample, except one equal to the centre, which stays zero.
 TINY = 1e-30
-# Digits that represent single precision exactly.
-DIGITS = 9
 
 
 def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bool = False) -> None:
@@ -81,7 +80,7 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
 
 def _about(model: CalibratedClassifier) -> dict[str, Any]:
     """Description of the model: classes, versions, extractor, and the outlier scores that reject samples."""
-    scores = model.alarm_scores_
+    thresholds = model.alarm_scores_
     to_json(model.classes_, "classes_", {})  # Raises if JSON cannot represent them.
     return {
         "format": FORMAT,
@@ -91,106 +90,68 @@ def _about(model: CalibratedClassifier) -> dict[str, Any]:
         "classes": model.classes_.tolist(),
         "n_features": int(model.n_features_in_),
         "seen_in_training": bool(model.seen_in_training_),
-        # For each share of samples to be rejected, the threshold of every class.
+        # For each share of samples to be rejected, the threshold of every class, with the digits of single precision.
         "levels": list(LEVELS),
-        "reject_above": None if scores is None else _rounded(-scores.T),
+        "reject_above": None if thresholds is None else [[float(f"{-x:.9g}") for x in row] for row in thresholds.T],
     }
 
 
-def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
-    """W (N, V) and b (N,), with the temperature in them."""
-    temperature = model.probability_temperature_
-    return model.coef_.astype(np.float64) / temperature, model.intercept_.astype(np.float64) / temperature
+class Graph:
+    """An ONNX graph, node by node."""
 
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
 
-def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
-    """The terms of ``log_ratios`` by powers of u: A (V, V) and a (V,), and alpha, beta and gamma of each class."""
-    two = known.two
-    axes = (two.axes.astype(np.float64) / two.deviations.astype(np.float64)[:, None]).T
-    ratios = two.ratios.astype(np.float64)
-    expected, variances = predictive(ratios, np.zeros_like(ratios), (known.means - known.centre) @ axes.T, known.sizes)
-    return {
-        "axes": axes,
-        "centre": axes @ known.centre,
-        "squares": (1 / (1 + ratios) - 1 / variances) / 2,
-        "slopes": expected / variances,
-        "constants": np.sum(np.log((1 + ratios) / variances) - expected**2 / variances, axis=1) / 2,
-    }
-
-
-def _rounded(x: np.ndarray) -> Any:
-    """Nested lists of numbers, rounded to single precision."""
-    return [_rounded(row) for row in x] if x.ndim > 1 else [float(f"{value:.{DIGITS}g}") for value in x.tolist()]
-
-
-def _onnx(model: CalibratedClassifier) -> bytes:
-    """The graph from ``features`` (n, V) to ``probabilities`` (n, N), ``label`` (n,) and, with base classes, scores."""
-    try:
-        from onnx import TensorProto, helper, numpy_helper
-    except ImportError:
-        raise RunError("An .onnx file needs onnx: pip install 'hotshot[onnx]'.") from None
-    nodes: list[Any] = []
-    constants: list[Any] = []
-
-    def constant(x: Any) -> str:
+    def constant(self, x: Any) -> str:
+        """A constant in single precision, by its name."""
         with np.errstate(over="ignore"):
             single = np.asarray(x, dtype=np.float32)
         # No scalar of a model is 0: such a 0 is an underflow.
         if not np.isfinite(single).all() or (single.ndim == 0 and single == 0):
             raise InputError("The model has numbers beyond the range of float32: rescale the features and fit again.")
-        name = f"constant_{len(constants)}"
-        constants.append(numpy_helper.from_array(single, name))
-        return name
+        self.constants.append(self.onnx.numpy_helper.from_array(single, f"constant_{len(self.constants)}"))
+        return str(self.constants[-1].name)
 
-    def node(kind: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
-        out = out or f"{kind}_{len(nodes)}"
-        nodes.append(helper.make_node(kind, inputs, [out], **attributes))
+    def node(self, kind: Any, *inputs: Any, out: str | None = None, **attributes: Any) -> str:
+        """A node, by the name of its output; inputs are names or numbers, which become constants."""
+        names = [x if isinstance(x, str) else self.constant(x) for x in inputs]
+        out = out or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [out], **attributes))
         return out
 
-    transform, known = model.transform_, model.known_
-    z = "features"
-    if transform.scale != 1:
-        z = node("Mul", z, constant(transform.scale))
-    if transform.offset:
-        z = node("Add", z, constant(transform.offset))
-    if transform.power == 0:
-        z = node("Log", z)
-    elif transform.power != 1:
-        z = node("Pow", z, constant(transform.power))
-    if transform.centre is not None:
-        z = node("Sub", z, constant(transform.centre))
-    if transform.axes is not None:
-        z = node("MatMul", z, constant(transform.axes))
-    if transform.unit:
-        norm = node("ReduceL2", z, axes=[1], keepdims=1)
-        z = node("Div", z, node("Max", norm, constant(TINY)))
-    weights, intercepts = _head(model)
-    logits = node("Add", node("MatMul", z, constant(weights.T)), constant(intercepts))
-    node("Softmax", logits, out="probabilities", axis=1)
+
+def _onnx(model: CalibratedClassifier) -> bytes:
+    """The graph from ``features`` (n, V) to ``probabilities`` (n, N), ``label`` (n,) and, with base classes, scores."""
+    try:
+        import onnx
+    except ImportError:
+        raise RunError("An .onnx file needs onnx: pip install 'hotshot[onnx]'.") from None
+    single, integer = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    graph, temperature = Graph(onnx), model.probability_temperature_
+    weights, intercepts = (x.astype(np.float64) / temperature for x in (model.coef_, model.intercept_))
+    z = _transformed(graph, model.transform_)
+    logits = graph.node("Add", graph.node("MatMul", z, weights.T), intercepts)
+    graph.node("Softmax", logits, out="probabilities", axis=1)
     # From the logits: probabilities may round to the same number.
-    node("ArgMax", logits, out="label", axis=1, keepdims=0)
-    outputs: dict[str, tuple[Any, list[Any]]] = {
-        "probabilities": (TensorProto.FLOAT, ["n", len(weights)]),
-        "label": (TensorProto.INT64, ["n"]),
+    graph.node("ArgMax", logits, out="label", axis=1, keepdims=0)
+    outputs: dict[str, tuple[int, list[Any]]] = {
+        "probabilities": (single, ["n", len(weights)]),
+        "label": (integer, ["n"]),
     }
-    if known is not None:
-        found = _familiarity(known)
-        u = node("Sub", node("MatMul", z, constant(found["axes"].T)), constant(found["centre"]))
-        square = node("MatMul", node("Mul", u, u), constant(found["squares"].T))
-        linear = node("Add", node("MatMul", u, constant(found["slopes"].T)), constant(found["constants"]))
-        ratios = node("Add", square, linear)
-        node("ArgMax", ratios, out="best_fit", axis=1, keepdims=0)
-        node("Neg", node("ReduceMax", ratios, axes=[1], keepdims=0), out="outlier_score")
-        outputs |= {"outlier_score": (TensorProto.FLOAT, ["n"]), "best_fit": (TensorProto.INT64, ["n"])}
-    graph = helper.make_graph(
-        nodes,
-        "hotshot",
-        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", int(model.n_features_in_)])],
-        [helper.make_tensor_value_info(name, *kind) for name, kind in outputs.items()],
-        constants,
-    )
+    if model.known_ is not None:
+        _score_outliers(graph, z, model.known_)
+        outputs |= {"outlier_score": (single, ["n"]), "best_fit": (integer, ["n"])}
+    helper = onnx.helper
     made = helper.make_model(
-        graph,
+        helper.make_graph(
+            graph.nodes,
+            "hotshot",
+            [helper.make_tensor_value_info("features", single, ["n", int(model.n_features_in_)])],
+            [helper.make_tensor_value_info(name, *kind) for name, kind in outputs.items()],
+            graph.constants,
+        ),
         producer_name="hotshot",
         producer_version=__version__,
         ir_version=IR_VERSION,
@@ -198,3 +159,37 @@ def _onnx(model: CalibratedClassifier) -> bytes:
     )
     helper.set_model_props(made, {"hotshot": json.dumps(_about(model))})
     return bytes(made.SerializeToString())
+
+
+def _transformed(graph: Graph, transform: FeatureTransform) -> str:
+    """The features in the space of the model."""
+    steps = [
+        (transform.scale != 1, "Mul", transform.scale),
+        (transform.offset != 0, "Add", transform.offset),
+        (transform.power == 0, "Log"),
+        (transform.power not in (0, 1), "Pow", transform.power),
+        (transform.centre is not None, "Sub", transform.centre),
+        (transform.axes is not None, "MatMul", transform.axes),
+    ]
+    z = "features"
+    for is_needed, kind, *values in steps:
+        if is_needed:
+            z = graph.node(kind, z, *values)
+    if transform.unit:
+        norm = graph.node("ReduceL2", z, axes=[1], keepdims=1)
+        z = graph.node("Div", z, graph.node("Max", norm, TINY))
+    return z
+
+
+def _score_outliers(graph: Graph, z: str, known: KnownClasses) -> None:
+    """Outlier scores and best classes: the terms of ``log_ratios`` by powers of the deviations u from the centre."""
+    ratios = known.two.ratios.astype(np.float64)
+    axes = known.two.axes.astype(np.float64) / known.two.deviations.astype(np.float64)[:, None]
+    expected, variances = predictive(ratios, np.zeros_like(ratios), (known.means - known.centre) @ axes, known.sizes)
+    constants = np.sum(np.log((1 + ratios) / variances) - expected**2 / variances, axis=1) / 2
+    u = graph.node("Sub", graph.node("MatMul", z, axes), known.centre @ axes)
+    squares = graph.node("MatMul", graph.node("Mul", u, u), ((1 / (1 + ratios) - 1 / variances) / 2).T)
+    linear = graph.node("Add", graph.node("MatMul", u, (expected / variances).T), constants)
+    scores = graph.node("Add", squares, linear)
+    graph.node("ArgMax", scores, out="best_fit", axis=1, keepdims=0)
+    graph.node("Neg", graph.node("ReduceMax", scores, axes=[1], keepdims=0), out="outlier_score")

@@ -1,10 +1,9 @@
-"""Suggestions of samples to label next, with reasons in words, as a table and as plain data."""
+"""Suggestions of samples to label next, with reasons in words and as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hotshot.arrays import LIMITS, cast, check_number, slices
 from hotshot.formatting import count, shortened, whole_percentage
 from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
 from hotshot.model.two_covariances import ROWS_AT_ONCE
-from hotshot.notebook import html_table
 
 # Smallest probability of a runner-up that is named in a reason.
 LEAST_RIVAL = 0.1
@@ -58,16 +56,13 @@ class Suggestion:
     @property
     def reason(self) -> str:
         """Why the sample is suggested, in words."""
-        first, second = (shortened(name) for name in (self.label, self.rival))
+        first, second = shortened(self.label), shortened(self.rival)
+        is_close = self.rival != self.label and self.rival_probability >= LEAST_RIVAL
+        others = f"from `{second}`" if is_close else "from other classes"
         alike = f"{count(self.stands_for, 'sample')} {'is' if self.stands_for == 1 else 'are'} closest to it"
-        separates = (
-            f" from `{second}`"
-            if self.rival != self.label and self.rival_probability >= LEAST_RIVAL
-            else " from other classes"
-        )
         return {
             TYPICAL: f"typical of `{first}`: {alike}",
-            INFORMATIVE: f"separates `{first}`{separates}: {alike}",
+            INFORMATIVE: f"separates `{first}` {others}: {alike}",
             GROUP: f"{count(self.stands_for, 'similar sample')} fit no class: perhaps a new class",
             OUTSIDE: "fits no new class",
         }[self.kind]
@@ -84,7 +79,7 @@ class Suggestion:
 
 @dataclass(frozen=True, repr=False)
 class Suggestions(Sequence[Suggestion]):
-    """Samples of a pool to label next, the most useful first; ``print`` shows a table.
+    """Samples of a pool to label next, the most useful first; ``print`` shows a sentence for each.
 
     Attributes
     ----------
@@ -102,28 +97,14 @@ class Suggestions(Sequence[Suggestion]):
         """Rows of the pool, the most useful first."""
         return np.array([item.index for item in self.items], dtype=np.int64)
 
-    def __iter__(self) -> Iterator[Suggestion]:
-        return iter(self.items)
-
     def __len__(self) -> int:
         return len(self.items)
 
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
 
-    def _table(self) -> list[list[str]]:
-        head = ["row", "class", "runner-up", "reason"]
-        return [head, *([str(x.index), *[*x.classes(), ""][:2], x.reason] for x in self.items)]
-
     def __repr__(self) -> str:
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in table]
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._table()
-        return f"<div>{html_table(head, [[escape(text) for text in row] for row in rows])}</div>"
+        return "\n".join(item.in_words() for item in self.items)
 
     def to_dict(self) -> dict[str, Any]:
         """The suggestions as dictionaries, lists, strings and numbers, for JSON."""
@@ -146,43 +127,35 @@ def suggest(model: Any, X: Any, n: int) -> Suggestions:
     check_number("n", n, *LIMITS["number"])
     detector = model.detector("makes no suggestions: pass base (in the shell --base)")
     known, probabilities, placed = detector.known, model.answers(X)[0], model._in_space(X)
-    outlying = detector.fits_no_class(placed, FALSE_ALARMS)
     parts = (placed, known.centre, model._in_space(model.support_))
     pool, centre, support = (known.two.rotated(x.astype(np.float64)) for x in parts)
     labelled = Labelled(known.two.ratios, centre, support, np.unique(model.support_labels_, return_inverse=True)[1])
-    of_new = probabilities[:, model.new_classes]
-    weights = np.where(outlying, 0, of_new.sum(axis=1))
     # With no probability for any new class, all are equally probable.
-    of_new = of_new + np.finfo(np.float64).tiny
-    of_new = of_new / of_new.sum(axis=1, keepdims=True)
+    of_new = probabilities[:, model.new_classes] + np.finfo(np.float64).tiny
+    outlying = detector.fits_no_class(placed, FALSE_ALARMS)
+    weights = np.where(outlying, 0, probabilities[:, model.new_classes].sum(axis=1))
+
     candidates = _first_copies(model.support_, X)
     groups = _groups(labelled, pool, np.intersect1d(candidates, np.flatnonzero(outlying)))[: n // 2]
-    centres = np.array([centre for centre, _ in groups], dtype=np.int64)
-    grouped = np.concatenate([centres[:0], *(members for _, members in groups)])
+    grouped = np.concatenate([candidates[:0], *(members for _, members in groups)])
     rest = np.setdiff1d(candidates, grouped)
+    of_new /= of_new.sum(axis=1, keepdims=True)
     picks = choose(labelled, Pool(pool, of_new, weights, rest), min(n - len(groups), len(rest)))
     kinds = np.where(picks.typical >= picks.informative, TYPICAL, INFORMATIVE)
     kinds[picks.typical + picks.informative <= 0] = OUTSIDE
     counted = np.setdiff1d(np.flatnonzero(weights > 0.5), grouped)
-    closest = _closest_counts(pool, np.concatenate([support, pool[picks.rows]]), counted)
-    stands_for = [len(members) for _, members in groups] + closest[len(support) :].tolist()
-    rows = np.concatenate([centres, picks.rows])
-    # The only class is its own runner-up.
-    best = np.argsort(-probabilities[rows], axis=1, kind="stable")[:, [0, min(1, len(model.classes_) - 1)]]
-    items = (
-        Suggestion(
-            index=int(row),
-            label=model.classes_[first],
-            probability=float(probabilities[row, first]),
-            rival=model.classes_[second],
-            rival_probability=float(probabilities[row, second]),
-            kind=str(kind),
-            stands_for=max(int(number), 1),
-        )
-        for row, (first, second), kind, number in zip(
-            rows, best, [*[GROUP] * len(groups), *kinds], stands_for, strict=True
-        )
-    )
+    closest = _closest_counts(pool, np.concatenate([support, pool[picks.rows]]), counted)[len(support) :]
+    suggested = [(row, GROUP, len(members)) for row, members in groups]
+    suggested += zip(picks.rows.tolist(), kinds.tolist(), np.maximum(closest, 1).tolist(), strict=True)
+
+    items = []
+    for row, kind, stands_for in suggested:
+        best = np.argsort(-probabilities[row], kind="stable")
+        # The only class is its own runner-up.
+        first, second = best[0], best[:2][-1]
+        label, rival = model.classes_[first], model.classes_[second]
+        shares = float(probabilities[row, first]), float(probabilities[row, second])
+        items.append(Suggestion(row, label, shares[0], rival, shares[1], kind, stands_for))
     return Suggestions(tuple(items), len(X))
 
 
