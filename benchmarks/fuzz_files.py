@@ -68,7 +68,7 @@ def main(
     files = {name: some for name, some in files.items() if not formats or name in formats.split(",")}
     # Imported once, not in each fork.
     # Their memory does not count.
-    for module in ("torch", *(f"hotshot.files.{reader}" for reader in ("matlab", "parquet", "pickles", "torch_files"))):
+    for module in ("torch", *(f"hotshot.files.{reader}" for reader in ("arrays_files", "feature_tables", "pickles"))):
         importlib.import_module(module)
     counts: Counter[tuple[str, str]] = Counter()
     findings: Counter[str] = Counter()

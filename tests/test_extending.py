@@ -20,7 +20,7 @@ from hotshot.errors import ParameterError
 from hotshot.evaluation.tables import Table
 from hotshot.files import read_features, write_features
 from hotshot.files.objects import read_object
-from hotshot.files.reading import FORMATS, Format
+from hotshot.files.opening import FORMATS, Format
 from hotshot.files.roles import features_from_arrays
 from hotshot.images.decode import Picture
 from hotshot.images.layouts import LAYOUTS, Contents, open_dataset

@@ -16,9 +16,8 @@ import pytest
 
 from children import forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
-from hotshot.files import child, unpickling
-from hotshot.files.pickles import open_pickle
-from hotshot.files.torch_files import open_torch
+from hotshot.files import child, pickles
+from hotshot.files.pickles import open_pickle, open_torch
 
 CODE = "__import__('os').mkdir({!r})"
 
@@ -469,10 +468,10 @@ def test_a_crash_is_one_sentence(tmp_path):
 
 
 def test_calls_in_a_pickle_are_replaced_by_a_few_safe_functions():
-    assert {type(known) for known in unpickling.NAMES.values()} == {unpickling.Known}
-    made = {known.make for known in unpickling.NAMES.values() if known.make is not None}
-    assert {function.__module__ for function in made} == {"hotshot.files.unpickling"}
-    assert {text.split(".")[0] for text in unpickling.NAMES} == {"numpy", "builtins", "_codecs", "collections"}
+    assert {type(known) for known in pickles.NAMES.values()} == {pickles.Known}
+    made = {known.make for known in pickles.NAMES.values() if known.make is not None}
+    assert {function.__module__ for function in made} == {"hotshot.files.pickles"}
+    assert {text.split(".")[0] for text in pickles.NAMES} == {"numpy", "builtins", "_codecs", "collections"}
 
 
 def test_names_of_the_table_cannot_be_changed_by_a_pickle(tmp_path):

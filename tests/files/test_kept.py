@@ -12,9 +12,8 @@ from bounded import at_most
 from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import Samples, open_features, read_features, write_features
-from hotshot.files.native import LONGEST
 from hotshot.files.roles import bare, columns_of, is_beside
-from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.files.tensors import LONGEST, map_tensors, write_tensors
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = ["b", "a", "b", "b"]

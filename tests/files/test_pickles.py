@@ -305,7 +305,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({0: [[]]}, r"an array \(1, 0\) of float64 in class 0: store numbers"),
         ({0: [X[0], X[1][:5]]}, r"vectors of different shapes in class 0, \(5,\) and \(12,\)"),
         ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and 5 in class 1"),
-        ({0: [X[0]], "a": [X[1]]}, "labels of different"),
+        ({0: [X[0]], "a": [X[1]]}, "of different or unknown types"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
         ({None: [X[0]]}, "label that is of type NoneType"),
         ({(1, 2): [X[0]]}, "label that is"),

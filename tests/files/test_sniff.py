@@ -15,7 +15,7 @@ import pytest
 
 from hotshot.errors import InputError
 from hotshot.files import read_features
-from hotshot.files.reading import FORMATS, sniff
+from hotshot.files.opening import FORMATS, sniff
 
 
 def npz():

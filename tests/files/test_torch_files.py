@@ -16,7 +16,7 @@ import pytest
 from children import forked_child, no_child, real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import open_features
-from hotshot.files.torch_files import open_torch
+from hotshot.files.pickles import open_torch
 
 torch = pytest.importorskip("torch")
 
@@ -179,7 +179,7 @@ def test_without_a_torch_that_is_safe_the_remedy_is_named(tmp_path, monkeypatch,
 def test_only_the_child_imports_torch(tmp_path):
     torch.save({"X": X, "y": Y}, tmp_path / "a.pt")
     code = (
-        "import sys; from hotshot.files.torch_files import open_torch; "
+        "import sys; from hotshot.files.pickles import open_torch; "
         f"open_torch({str(tmp_path / 'a.pt')!r}).read(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,8 +16,8 @@ from torch import nn
 
 from hotshot.arrays import array_hash
 from hotshot.errors import InputError
+from hotshot.files.pickles import read_weights
 from hotshot.files.tensors import map_tensors
-from hotshot.files.torch_files import read_weights
 from hotshot.formatting import printable
 
 # Counts batches, which nothing uses once a network is trained.

@@ -44,7 +44,7 @@ def convert(
     with waiting("starting"):
         from hotshot.bank.bank import SEEN
         from hotshot.bank.converting import BANK_SUFFIX, convert, files_of
-        from hotshot.files.reading import split_part
+        from hotshot.files.opening import split_part
     suffix = out.suffix.lower()
     to_bank = suffix == BANK_SUFFIX
     if to_bank and dtype is not None:

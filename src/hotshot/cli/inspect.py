@@ -84,7 +84,7 @@ def _settings_of(path: Path, console: Console) -> Choice | None:
     """Settings that `HOTClassifier` chooses on these base classes; None if it cannot, or if the file is too large."""
     from hotshot.classifiers import HOTClassifier
     from hotshot.evaluation.data import load_base
-    from hotshot.files.reading import split_part
+    from hotshot.files.opening import split_part
 
     if split_part(path, None)[0].stat().st_size > MOST_BYTES:
         return None

@@ -157,7 +157,7 @@ def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
     """
     from hotshot.files.arrays_files import find_labels
     from hotshot.files.atomic import real
-    from hotshot.files.reading import split_part
+    from hotshot.files.opening import split_part
 
     if not os.path.exists(out):
         return

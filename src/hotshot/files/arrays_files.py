@@ -7,8 +7,6 @@ import io
 import json
 import math
 import os
-import re
-import sys
 import warnings
 import zipfile
 import zlib
@@ -25,16 +23,14 @@ from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.feature_tables import read_label_lines
-from hotshot.files.opening import ALWAYS_ALLOWED, check_size, damaged, opened
-from hotshot.files.packing import Packer
-from hotshot.files.roles import FEATURE_NAMES, LABEL_NAMES, features_from_arrays, is_text, label_array
-from hotshot.files.samples import ID, ROWS_AT_ONCE, TEXT, FeatureSource, blocks
-from hotshot.formatting import listing, on_one_line, quoted, readable_size
+from hotshot.files.opening import ALWAYS_ALLOWED, FORMATS, HDF5, check_size, damaged, opened, sniff
+from hotshot.files.roles import FEATURE_NAMES, features_from_arrays, is_text, label_array
+from hotshot.files.samples import ID, TEXT, FeatureSource, blocks
+from hotshot.formatting import listing, on_one_line, quoted, readable_size, reason
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
-NPY_MAGIC, HDF5_MAGIC = b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"
 _MOST_DIMENSIONS = 32
 # A header of plain numbers is far shorter.
 _LONGEST_HEADER = 2**14
@@ -43,10 +39,9 @@ _BESIDE = ("{}.labels.npy", "{}_labels.npy", "{}.labels.txt", "{}.labels.csv")
 _PAIRS = {"X": "y", "x": "y", "features": "labels"}
 # Other methods unpack without a limit inside Python, and numpy writes only these.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ENCRYPTED = 0x1
+_ENCRYPTED, _LOCAL_HEADER = 0x1, 30
 # What zipfile says of damage, of encrypted members, of methods it lacks and of sizes that no file has.
 _FAULTS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
-_LOCAL_HEADER = 30
 
 
 # --- .npy
@@ -58,7 +53,7 @@ class NpyHeader:
 
     shape: tuple[int, ...]
     dtype: np.dtype
-    fortran: bool
+    order: Any
     start: int
 
     @property
@@ -67,23 +62,22 @@ class NpyHeader:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
-    """The header at the current position of a file; error messages call the array `what`."""
-    form = np.lib.format
+def read_npy_header(file: IO[bytes], what: str, size: int, path: Path) -> NpyHeader:
+    """The header of an array that takes all of a file of `size` bytes; error messages call the array `what`."""
     # No header may ask for more.
     text = io.BytesIO(file.read(_LONGEST_HEADER))
     try:
         with warnings.catch_warnings():
             # NumPy warns of headers of Python 2.
             warnings.simplefilter("ignore")
-            version = form.read_magic(text)
             # The text of version 3 is UTF-8, but only the names of fields need that.
-            read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+            is_first = np.lib.format.read_magic(text) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(text)
     except Exception as error:
         # Errors of Python's parser, of every kind, say nothing of the file.
-        reason = on_one_line(str(error), 100) if isinstance(error, ValueError) else "its header is invalid"
-        raise damaged(f"{path} does not hold {what} in the .npy format, {reason.rstrip('.')}") from None
+        said = on_one_line(str(error), 100) if isinstance(error, ValueError) else "its header is invalid"
+        raise damaged(f"{path} does not hold {what} in the .npy format, {said.rstrip('.')}") from None
     # NumPy refuses shapes that would be too large if they were not empty.
     if len(shape) > _MOST_DIMENSIONS or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 2**59:
         raise damaged(f"{path} does not hold {what} in the .npy format, its shape is invalid")
@@ -95,7 +89,11 @@ def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
     # Text of no width would say nothing of any sample.
     if dtype.kind not in "fiubcSU" or dtype.itemsize == 0 or dtype.subdtype is not None:
         raise InputError(f"{path} holds {what} of type {str(dtype)[:60]!r}: save plain numbers or strings.")
-    return NpyHeader(shape, dtype, fortran, text.tell())
+    header = NpyHeader(shape, dtype, "F" if fortran and len(shape) > 1 else "C", text.tell())
+    if header.start + header.n_bytes != size:
+        announced, there = readable_size(header.n_bytes), readable_size(size - header.start)
+        raise damaged(f"{path} should hold {announced} of numbers for {what}, shape {shape}, but holds {there}")
+    return header
 
 
 def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
@@ -110,9 +108,6 @@ def open_npy(path: Path, part: str | None = None, labels: Path | None = None) ->
         return replace(features_from_arrays({"X": X}, path), unlabelled=missing)
     if labels.suffix.lower() != ".npy":
         return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
-    # Here, since `reading` imports this file.
-    from hotshot.files.reading import FORMATS, sniff
-
     if sniff(labels) is not FORMATS["npy"]:
         raise InputError(f"{labels} is not an .npy file of labels: write it with numpy.save.")
     return features_from_arrays({"X": X, "y": label_array(np.array(map_npy(labels)), "it", labels)}, path)
@@ -121,17 +116,10 @@ def open_npy(path: Path, part: str | None = None, labels: Path | None = None) ->
 def map_npy(path: Path) -> np.ndarray:
     """The array of an `.npy` file, without reading its numbers."""
     with opened(path) as file:
-        header = read_npy_header(file, "an array", path)
-        held = file.seek(0, os.SEEK_END) - header.start
-        if header.n_bytes != held:
-            raise damaged(
-                f"{path} should hold {readable_size(header.n_bytes)} of numbers, shape {header.shape}, but holds "
-                f"{readable_size(held)}"
-            )
+        header = read_npy_header(file, "an array", os.fstat(file.fileno()).st_size, path)
         if header.n_bytes == 0:
             return np.empty(header.shape, dtype=header.dtype)
-        order = "F" if header.fortran else "C"
-        mapped = np.memmap(file, header.dtype, "r", header.start, header.shape, order)  # type: ignore[call-overload]
+        mapped = np.memmap(file, header.dtype, "r", header.start, header.shape, header.order)
     # A plain array: results computed from it are not maps.
     return np.asarray(mapped)
 
@@ -149,21 +137,16 @@ def find_labels(path: Path) -> Path | None:
 
 def write_npy(path: Path, content: Content) -> None:
     """Write the features, and beside them `name.labels.npy` with the labels."""
-    if not content.classes:
-        beside = find_labels(path)
-        if beside is not None:
-            raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
-        with replace_file(path) as file:
-            write_array(file, content.shape, content.dtype, content.blocks())
+    if content.classes:
+        with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
+            write_array(labels, content.codes.shape, content.class_array.dtype, content.labels())
+            write_array(features, content.shape, content.dtype, content.blocks())
         return
-    with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
-        write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
-        write_array(features, content.shape, content.dtype, content.blocks())
-
-
-def _labels(content: Content) -> Iterable[np.ndarray]:
-    classes = content.class_array
-    return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
+    beside = find_labels(path)
+    if beside is not None:
+        raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
+    with replace_file(path) as file:
+        write_array(file, content.shape, content.dtype, content.blocks())
 
 
 def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray] = ()) -> None:
@@ -184,14 +167,9 @@ def open_npz(path: Path, part: str | None) -> FeatureSource:
         _check_members(archive, path)
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
+                name = info.filename.removesuffix(".npy")
                 with archive.open(info) as file:
-                    name = info.filename.removesuffix(".npy")
-                    header = read_npy_header(file, f"array {name!r:.60}", path)
-                if header.start + header.n_bytes != info.file_size:
-                    raise damaged(
-                        f"{path} should hold {header.n_bytes} bytes for array {quoted(name)} {header.shape}, but "
-                        f"holds {info.file_size - header.start}"
-                    )
+                    header = read_npy_header(file, f"array {name!r:.60}", info.file_size, path)
                 arrays[name] = Member(path, info.filename, header, header.shape)
     return features_from_arrays(arrays, path, part=part)
 
@@ -210,36 +188,33 @@ class Member:
         """Type in the file."""
         return self.header.dtype
 
-    def reshape(self, *shape: int) -> Member:
-        """The same numbers in another shape; its first size may be -1."""
-        first = math.prod(self.shape) // math.prod(shape[1:]) if shape[0] == -1 else shape[0]
-        return replace(self, shape=(first, *shape[1:]))
+    def reshape(self, first: int, *shape: int) -> Member:
+        """The same numbers in another shape, whose first size is -1."""
+        return replace(self, shape=(math.prod(self.shape) // math.prod(shape), *shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        with _archive(self.path) as archive, archive.open(self.name) as file:
-            file.read(self.header.start)
-            flat = self._read(file, math.prod(self.header.shape))
-        order = "F" if self.header.fortran else "C"
-        array = flat.reshape(self.header.shape, order=order).reshape(self.shape)  # type: ignore[call-overload]
+        (flat,) = self._read([math.prod(self.shape)])
+        array = flat.reshape(self.header.shape, order=self.header.order).reshape(self.shape)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
         """Yield so many rows at a time; in Fortran's order, which scatters rows, the array is read whole."""
-        if self.header.fortran and len(self.header.shape) > 1:
+        if self.header.order == "F":
             yield from blocks(np.asarray(self), rows)
             return
         width = math.prod(self.shape[1:])
+        for flat in self._read((some.stop - some.start) * width for some in slices(self.shape[0], rows)):
+            yield flat.reshape(-1, *self.shape[1:])
+
+    def _read(self, counts: Iterable[int]) -> Iterator[np.ndarray]:
+        """So many numbers one after the other."""
         with _archive(self.path) as archive, archive.open(self.name) as file:
             file.read(self.header.start)
-            for some in slices(self.shape[0], rows):
-                count = some.stop - some.start
-                yield self._read(file, count * width).reshape(count, *self.shape[1:])
-
-    def _read(self, file: IO[bytes], count: int) -> np.ndarray:
-        data = file.read(count * self.dtype.itemsize)
-        if len(data) < count * self.dtype.itemsize:
-            raise damaged(f"{self.path} ends inside array {quoted(self.name)}")
-        return np.frombuffer(data, self.dtype, count)
+            for count in counts:
+                content = file.read(count * self.dtype.itemsize)
+                if len(content) < count * self.dtype.itemsize:
+                    raise damaged(f"{self.path} ends inside array {quoted(self.name)}")
+                yield np.frombuffer(content, self.dtype, count)
 
 
 @contextmanager
@@ -251,31 +226,24 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except InputError:
         raise
     except _FAULTS as error:
-        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise damaged(f"{path} is not a valid .npz file, {reason}") from None
+        raise damaged(f"{path} is not a valid .npz file, {reason(error, 100)}") from None
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Refuse members that a normal `.npz` file never has, before anything is unpacked."""
-    end = 0
-    seen: set[str] = set()
+    end, names = 0, set[str]()
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
-        name = info.orig_filename
-        who = f"{path} holds a member {name!r:.60}"
-        if name.startswith("/") or ".." in name.split("/") or set("\\\0") & set(name) or ":" in name[1:2]:
-            raise InputError(f"{who}, a name that points outside the archive: do not use this file.")
-        if name in seen:
+        who = f"{path} holds a member {info.orig_filename!r:.60}"
+        if info.filename in names:
             raise InputError(f"{who} twice: write the file again.")
         if info.flag_bits & _ENCRYPTED:
             raise InputError(f"{who} that is encrypted: write the file again without a password.")
         if info.compress_type not in _METHODS:
-            raise InputError(
-                f"{who} compressed by method {info.compress_type}: write it with numpy.savez or numpy.savez_compressed."
-            )
+            raise InputError(f"{who} compressed by method {info.compress_type}: write it with numpy.savez_compressed.")
         if info.header_offset < end:
             raise InputError(f"{who} that overlaps another: it is damaged or hostile, do not use it.")
         end = info.header_offset + _LOCAL_HEADER + info.compress_size
-        seen.add(name)
+        names.add(info.filename)
     if end > path.stat().st_size:
         raise damaged(f"{path} is truncated, it ends before its last member")
     check_size(path, sum(info.file_size for info in archive.infolist()), "arrays")
@@ -283,17 +251,16 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
 
 def write_npz(path: Path, content: Content) -> None:
     """Write arrays X, y, ids, texts and `about` (JSON text), as far as present; uncompressed, like numpy.savez."""
-    about = np.array(json.dumps(content.about))
     arrays: list[tuple[str, Any, np.dtype, Iterable[np.ndarray]]] = [
-        ("X", content.shape, content.dtype, content.blocks()),
-        ("y", content.codes.shape, content.class_array.dtype, _labels(content)),
-        *(_texts(path, f"{name}s", content.columns[name]) for name in (ID, TEXT) if name in content.columns),
-        ("about", about.shape, about.dtype, [about]),
+        ("X", content.shape, content.dtype, content.blocks())
     ]
+    if content.classes:
+        arrays.append(("y", content.codes.shape, content.class_array.dtype, content.labels()))
+    arrays += [_texts(path, f"{name}s", content.columns[name]) for name in (ID, TEXT) if name in content.columns]
+    about = np.array(json.dumps(content.about))
+    arrays.append(("about", about.shape, about.dtype, [about]))
     with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, shape, dtype, blocks in arrays:
-            if name == "y" and not content.classes:
-                continue
             # Without a date, the same features make the same file.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 write_array(member, shape, dtype, blocks)
@@ -307,74 +274,50 @@ def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.d
             f"{path} cannot hold {name} that are too long (up to {dtype.itemsize // 4} characters) or end in a NUL "
             "character: write .safetensors instead."
         )
-
-    def blocks() -> Iterator[np.ndarray]:
-        for some in slices(len(values), ROWS_AT_ONCE):
-            block = np.array(list(values[some]), dtype)
-            if not is_text(block):
-                raise InputError(f"{path} cannot hold {name} with invalid characters: repair them.")
-            yield block
-
-    return name, (len(values),), dtype, blocks()
+    array = np.array(list(values), dtype)
+    if not is_text(array):
+        raise InputError(f"{path} cannot hold {name} with invalid characters: repair them.")
+    return name, array.shape, dtype, [array]
 
 
-# --- .mat
+# --- .mat and HDF5
 
 
 def open_matlab(path: Path, part: str | None = None) -> FeatureSource:
     """Features in a `.mat` file up to version 7: a matrix X (samples, V) and labels y, or one matrix per class.
 
-    Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. MATLAB's numbers are
-    floats by default: labels without a fractional part are read as integers. Variables that are neither numbers
-    nor text are ignored. `part` chooses one of several sets, such as `X_base` with `y_base`.
+    Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. Variables that are
+    neither numbers nor text are ignored. `part` chooses one of several sets, such as `X_base` with `y_base`.
     """
-    return features_from_arrays(read_in_child(read_matlab, path, GROWTH_OF_COMPRESSED), path, part=part)
+    return features_from_arrays(read_in_child(_matlab_arrays, path, GROWTH_OF_COMPRESSED), path, part=part)
 
 
-def read_matlab(path: Path, name: str) -> Any:
-    """The variables that are numbers or text, by name, packed; runs in the child."""
+def _matlab_arrays(path: Path, name: str) -> tuple[dict[str, np.ndarray], None]:
+    """The variables that are numbers or text, by name; runs in the child."""
+    from scipy.io import loadmat
+
     with path.open("rb") as file:
         start = file.read(520)
-    if start[:10] == b"MATLAB 7.3" or HDF5_MAGIC in (start[:8], start[512:]):
+    if start[:10] == b"MATLAB 7.3" or HDF5 in (start[:8], start[512:]):
         raise InputError(f"{name} is a MATLAB 7.3 file (HDF5): save it with save(…, '-v7') in MATLAB.")
     try:
-        values = _variables(path)
-        converted = {key: _matlab_array(value, key, path) for key, value in values.items()}
+        with warnings.catch_warnings():
+            # SciPy goes on after a warning, such as one about a name that stands twice.
+            warnings.simplefilter("error")
+            values = {key: value for key, value in loadmat(path, appendmat=False).items() if not key.startswith("__")}
+        arrays = {key: _matlab_array(value, key, path) for key, value in values.items()}
     except (InputError, MemoryError):
         raise
     except Exception as error:
         # Any error of SciPy is due to the file.
-        reason = on_one_line(str(error) or type(error).__name__).rstrip(".")
-        raise InputError(f"{name} is not a valid MATLAB file ({reason}): copy or save it again.") from None
-    arrays = {key: value for key, value in converted.items() if value is not None}
-    if not arrays:
+        raise InputError(f"{name} is not a valid MATLAB file ({reason(error)}): copy or save it again.") from None
+    found = {key: array for key, array in arrays.items() if array is not None}
+    if not found:
         raise InputError(
             f"{name} holds no real numbers and no text, only {listing(map(quoted, values)) or 'nothing'}: save X and y "
             "as plain variables."
         )
-    packer = Packer(name, sys.maxsize)
-    return packer.pack(arrays), packer.arrays
-
-
-def _variables(path: Path) -> dict[str, Any]:
-    """All variables, with numbers in the type they have in MATLAB; complex ones that are not features are left out."""
-    from scipy.io import loadmat
-
-    with warnings.catch_warnings():
-        # SciPy goes on after a warning, with a text in place of the numbers or without their imaginary part.
-        warnings.simplefilter("error")
-        try:
-            values = loadmat(path, appendmat=False, mat_dtype=True)
-        except np.exceptions.ComplexWarning:
-            as_stored = loadmat(path, appendmat=False)
-            real = [key for key, value in as_stored.items() if getattr(value, "dtype", np.dtype(bool)).kind != "c"]
-            for key in as_stored.keys() - set(real):
-                if _words(key) & FEATURE_NAMES:
-                    raise InputError(
-                        f"{path} holds complex numbers in {quoted(key)}: take their real part or their modulus."
-                    ) from None
-            values = loadmat(path, appendmat=False, mat_dtype=True, variable_names=real)
-    return {key: value for key, value in values.items() if not key.startswith("__")}
+    return found, None
 
 
 def _matlab_array(value: Any, key: str, path: Path) -> np.ndarray | None:
@@ -386,28 +329,16 @@ def _matlab_array(value: Any, key: str, path: Path) -> np.ndarray | None:
             value.check_format(full_check=True)
         value = value.toarray()
     if value.dtype.kind == "O":
-        cells = [str(cell.item()) if cell.size else "" for cell in value.flat if _is_matlab_text(cell)]
-        return np.array(cells, dtype=object).reshape(value.shape) if len(cells) == value.size else None
+        cells = [np.asarray(cell) for cell in value.flat]
+        if any(cell.size > 1 or (cell.size and cell.dtype.kind != "U") for cell in cells):
+            return None
+        return np.array([str(cell.item()) if cell.size else "" for cell in cells], dtype=object).reshape(value.shape)
     if value.dtype.kind == "U":
         # MATLAB fills the rows of a matrix of characters with blanks.
         return np.char.rstrip(value) if value.size > 1 else value
-    if value.dtype.kind not in "fiub":
-        return None
-    value = value.astype(value.dtype.newbyteorder("="), copy=False)
-    is_label = bool(_words(key) & LABEL_NAMES) and not _words(key) & FEATURE_NAMES
-    integral = value.dtype.kind == "f" and bool(((value == np.floor(value)) & (np.abs(value) < 2**53)).all())
-    return value.astype(np.int64) if is_label and integral else value
-
-
-def _is_matlab_text(cell: Any) -> bool:
-    return isinstance(cell, np.ndarray) and (cell.dtype.kind == "U" or not cell.size) and cell.size <= 1
-
-
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[_./\- ]+", name.lower()))
-
-
-# --- HDF5
+    if value.dtype.kind == "c" and key.lower() in FEATURE_NAMES:
+        raise InputError(f"{path} holds complex numbers in {quoted(key)}: take their real part or their modulus.")
+    return value if value.dtype.kind in "fiub" else None
 
 
 def open_hdf5(path: Path, part: str | None = None) -> FeatureSource:
@@ -417,7 +348,7 @@ def open_hdf5(path: Path, part: str | None = None) -> FeatureSource:
             f"{path} is an HDF5 file: pip install 'hotshot[hdf5]', or read it with h5py and save its arrays with "
             "numpy.savez(path, X=X, y=y)."
         )
-    arrays = read_in_child(read_hdf5, path, GROWTH_OF_COMPRESSED, library="h5py")
+    arrays = read_in_child(_hdf5_arrays, path, GROWTH_OF_COMPRESSED, library="h5py")
     if {"all_feats", "all_labels", "count"} <= set(arrays):
         # The datasets have room for whole batches; so many rows are filled.
         X, y, count = arrays["all_feats"], arrays["all_labels"], int(arrays["count"].reshape(-1)[0])
@@ -427,8 +358,8 @@ def open_hdf5(path: Path, part: str | None = None) -> FeatureSource:
     return features_from_arrays(arrays, path, part=part)
 
 
-def read_hdf5(path: Path, name: str) -> Any:
-    """The datasets of numbers or text, by name, packed; runs in the child."""
+def _hdf5_arrays(path: Path, name: str) -> tuple[dict[str, np.ndarray], None]:
+    """The datasets of numbers or text, by name; runs in the child."""
     import h5py
 
     arrays = {}
@@ -448,7 +379,5 @@ def read_hdf5(path: Path, name: str) -> Any:
         raise
     except Exception as error:
         # Errors of h5py are of every type.
-        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise damaged(f"{name} is not a valid HDF5 file, {reason}") from None
-    packer = Packer(name, sys.maxsize)
-    return packer.pack(arrays), packer.arrays
+        raise damaged(f"{name} is not a valid HDF5 file, {reason(error, 100)}") from None
+    return arrays, None

@@ -1,4 +1,4 @@
-"""Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
+"""Objects as JSON and tensors, written and read without pickle; and folders that a JSON document describes."""
 
 import json
 import os
@@ -14,40 +14,41 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, write_json
 from hotshot.files.opening import json_object, opened
+from hotshot.formatting import reason
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
 LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300
 # Of a file, what enters its digest: all of it, or of a larger one so many blocks of so many bytes.
 _BLOCKS, _BLOCK = 256, 2**16
-Found = TypeVar("Found")
+Content = TypeVar("Content")
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError)
 
 
 def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     """`value` as JSON; its arrays of numbers are added to `tensors`, each once."""
-    return _encoded(value, name, tensors, {id(array): key for key, array in tensors.items()})
+    keys = {id(array): key for key, array in tensors.items()}
 
+    def encoded(value: Any, name: str) -> Any:
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
+                return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
+            if value.dtype.kind not in "biuf":
+                raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
+            key = keys.setdefault(id(value), name)
+            tensors[key] = value
+            return {"tensor": key}
+        if isinstance(value, tuple):
+            return [encoded(item, f"{name}.{i}") for i, item in enumerate(value)]
+        if is_dataclass(value) and not isinstance(value, type):
+            own = {f.name: encoded(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
+            return {"type": type(value).__name__, **own}
+        if isinstance(value, np.generic):
+            return value.item()
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
 
-def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]) -> Any:
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
-            return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
-        if value.dtype.kind not in "biuf":
-            raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
-        key = known.setdefault(id(value), name)
-        tensors[key] = value
-        return {"tensor": key}
-    if isinstance(value, tuple):
-        return [_encoded(item, f"{name}.{i}", tensors, known) for i, item in enumerate(value)]
-    if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: getattr(value, f.name) for f in fields(value)}
-        own = {key: _encoded(item, f"{name}.{key}", tensors, known) for key, item in own.items()}
-        return {"type": type(value).__name__, **own}
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
+    return encoded(value, name)
 
 
 def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
@@ -59,23 +60,25 @@ def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str,
     if "tensor" in value:
         return tensors[value["tensor"]]
     if "text" in value:
-        if not all(isinstance(item, str) for item in value["text"]) or type(value["objects"]) is not bool:
-            raise ValueError("text that is not a string")
+        need(all(isinstance(item, str) for item in value["text"]), "text that is not a string")
+        need(type(value["objects"]) is bool, "text of an unknown type")
         return np.array(value["text"], dtype=object if value["objects"] else str)
-    own = {key: from_json(item, tensors, types) for key, item in value.items() if key != "type"}
-    return types[value["type"]](**own)
+    parts = {key: from_json(item, tensors, types) for key, item in value.items() if key != "type"}
+    return types[value["type"]](**parts)
+
+
+# --- folders
 
 
 def read_object(path: str | Path) -> dict[str, Any] | None:
     """The JSON object in a file; None if it holds anything else."""
+
+    def integer(digits: str) -> int:
+        need(len(digits) <= MOST_DIGITS, "a number with too many digits")
+        return int(digits)
+
     with opened(path, LONGEST_DOCUMENT) as file:
-        return json_object(file.read(), parse_int=_integer)
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError("a number with too many digits")
-    return int(digits)
+        return json_object(file.read(), parse_int=integer)
 
 
 def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int | range) -> dict[str, Any]:
@@ -83,25 +86,23 @@ def read_json_document(folder: Path, file: str, what: str, remedy: str, version:
     path = recover(folder) / file
     if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
-    found = read_object(path)
-    if found is None or found.get("format") != f"hotshot {what}":
+    content = read_object(path)
+    if content is None or content.get("format") != f"hotshot {what}":
         raise InputError(f"{path} does not describe a {what}: {remedy}.")
     versions = version if isinstance(version, range) else range(version, version + 1)
-    if type(found.get("version")) is not int or found["version"] not in versions:
+    if type(content.get("version")) is not int or content["version"] not in versions:
         raise InputError(
-            f"{folder} is a {what} of version {found.get('version')!r:.20}, but this hotshot reads version "
+            f"{folder} is a {what} of version {content.get('version')!r:.20}, but this hotshot reads version "
             f"{versions[-1]}: use the hotshot that wrote it, or create it again."
         )
-    return found
+    return content
 
 
 def file_in_folder(folder: Path, name: str) -> Path:
     """A file of the folder; raises if the name leads outside, or to something else such as a pipe."""
     path = folder / name
-    if Path(name).name != name:
-        raise ValueError(f"file {name!r:.100} is not in the folder")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{name} is not a file")
+    need(Path(name).name == name, f"file {name!r:.100} is not in the folder")
+    need(path.is_file() or not path.exists(), f"{name} is not a file")
     return path
 
 
@@ -141,23 +142,23 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_folder(path: Path, read: Callable[[], Found]) -> Found:
+def read_folder(path: Path, read: Callable[[], Content]) -> Content:
     """What `read` returns; it reads again if another process has replaced the folder meanwhile."""
+
+    def identity() -> tuple[int, int] | None:
+        try:
+            facts = path.stat()
+            return facts.st_ino, facts.st_ctime_ns
+        except (OSError, ValueError):
+            return None
+
     while True:
-        before = _identity(path)
+        before = identity()
         try:
             return read()
         except InputError:
-            if _identity(path) == before:
+            if identity() == before:
                 raise
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        facts = path.stat()
-        return facts.st_ino, facts.st_ctime_ns
-    except (OSError, ValueError):
-        return None
 
 
 def need(condition: Any, what: str) -> None:
@@ -174,5 +175,4 @@ def refuse_damage(folder: Path | str, what: str, clear: type[Exception] = InputE
     except clear:
         raise
     except _FAULTS as error:
-        reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
-        raise InputError(f"{folder} is not a valid {what} ({reason}): copy or create it again.") from None
+        raise InputError(f"{folder} is not a valid {what} ({reason(error)}): copy or create it again.") from None

@@ -1,22 +1,41 @@
-"""Safe opening of files: no waiting for pipes, no more bytes than allowed, and no compressed bombs."""
+"""Opening files: without waiting for pipes, within limits, and feature files by the format that their bytes show."""
 
+import importlib
 import json
 import mmap
 import os
 import stat
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hotshot.errors import InputError
-from hotshot.formatting import printable, readable_size
+import numpy as np
+
+from hotshot.arrays import check_features
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.samples import FeatureSource, Samples
+from hotshot.formatting import listing, printable, quoted, readable_size
+from hotshot.labels import check_labels
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Compressed features shrink by a small factor, a bomb by a thousand and more.
-MOST_EXPANSION = 200
-ALWAYS_ALLOWED = 2**28
+MOST_EXPANSION, ALWAYS_ALLOWED = 200, 2**28
+# The first bytes of every file of a format.
+NPY, HDF5, PARQUET, MATLAB = b"\x93NUMPY", b"\x89HDF\r\n\x1a\n", b"PAR1", b"MATLAB 5.0 MAT-file"
+# A pickle that begins with it, as torch before 1.6 wrote.
+TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+# Wherever these are found instead of features, this is what to say.
+_REFUSED = (
+    (b"\x1f\x8b", "is compressed with gzip", "unpack it with gunzip"),
+    (b"MATLAB 7.3 MAT-file", "is a MATLAB 7.3 file (HDF5)", "save it with save(…, '-v7') in MATLAB"),
+    (b"version https://git-lfs", "is a Git LFS pointer, not the data", "fetch the data with git lfs pull"),
+)
+_PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script")
+_START = 2048
 
 
 @contextmanager
@@ -78,3 +97,231 @@ def check_size(path: Path, n_bytes: int, what: str) -> None:
             f"may unpack to at most {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, "
             "unpack it yourself and store it uncompressed."
         )
+
+
+# --- feature files
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of feature files; `name` is its name in messages.
+
+    `start` are the first bytes of every such file, if fixed; otherwise `suffixes` identify the format. `open` takes a
+    path and the name of a part, or None, and returns a FeatureSource; files may hold several sets of samples only if
+    `has_parts` is true. `write` takes a path and a `Content`; None if hotshot does not write the format.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    open: Callable[..., FeatureSource]
+    write: Callable[..., None] | None = None
+    start: bytes = b""
+    has_parts: bool = True
+
+
+def _later(module: str, function: str) -> Callable[..., Any]:
+    """A function of a module that is imported only when a file needs it."""
+    return lambda *args, **named: getattr(importlib.import_module(f"hotshot.files.{module}"), function)(*args, **named)
+
+
+_OPEN_NPY, _WRITE_NPY = _later("arrays_files", "open_npy"), _later("arrays_files", "write_npy")
+_OPEN_NPZ, _WRITE_NPZ = _later("arrays_files", "open_npz"), _later("arrays_files", "write_npz")
+_OPEN_NATIVE, _WRITE_NATIVE = _later("tensors", "open_features"), _later("tensors", "write_features")
+_OPEN_TEXT, _WRITE_TEXT = _later("feature_tables", "open_text"), _later("feature_tables", "write_text")
+_OPEN_PARQUET, _WRITE_PARQUET = _later("feature_tables", "open_parquet"), _later("feature_tables", "write_parquet")
+FORMATS = {
+    "safetensors": Format("safetensors file", (".safetensors",), _OPEN_NATIVE, _WRITE_NATIVE),
+    "npz": Format(".npz file", (".npz",), _OPEN_NPZ, _WRITE_NPZ),
+    "npy": Format(".npy file", (".npy",), _OPEN_NPY, _WRITE_NPY, NPY, has_parts=False),
+    "csv": Format("CSV file", (".csv",), _OPEN_TEXT, _WRITE_TEXT, has_parts=False),
+    "tsv": Format("TSV file", (".tsv", ".txt"), _OPEN_TEXT, _WRITE_TEXT, has_parts=False),
+    "parquet": Format("Parquet file", (".parquet",), _OPEN_PARQUET, _WRITE_PARQUET, PARQUET, has_parts=False),
+    "torch": Format("torch file", (".pt", ".pth"), _later("pickles", "open_torch"), start=TORCH),
+    "matlab": Format("MATLAB file", (".mat",), _later("arrays_files", "open_matlab"), start=MATLAB),
+    "hdf5": Format("HDF5 file", (".h5", ".hdf5"), _later("arrays_files", "open_hdf5"), start=HDF5),
+    "pickle": Format("pickle", (".plk", ".pkl", ".pickle", ".p"), _later("pickles", "open_pickle")),
+}
+
+
+def by_suffix(path: Path) -> Format | None:
+    """The format with the suffix of this path."""
+    return next((one for one in FORMATS.values() if path.suffix.lower() in one.suffixes), None)
+
+
+def read_features(
+    path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
+) -> Samples:
+    """Read and check the features and labels of a file; no code in the file is ever run.
+
+    Parameters
+    ----------
+    path : path
+        A ``.safetensors``, ``.npz``, ``.npy``, ``.csv``, ``.tsv``, ``.parquet``, ``.pt``, ``.mat`` or ``.h5`` file or a
+        pickle; ``file.npz:part`` selects one of several sets of samples.
+    part : str, optional
+        The part, if it is not in the path.
+    labels : path, optional
+        Label file of an ``.npy`` file, if it does not have the usual name.
+    labelled : bool
+        Whether a file without labels is an error; if not, its ``y`` is None.
+
+    Returns
+    -------
+    Samples
+        Features in float32 or float64: shorter floats become float32, integers float64. It unpacks as ``X, y``.
+
+    See Also
+    --------
+    hotshot.files.open_features : Open a file that does not fit in memory.
+    hotshot.files.write_features : Write a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
+    ...     X, y = read_features(f"{folder}/birds.npz")
+    >>> X.shape, y.tolist()
+    ((3, 3), ['wren', 'wren', 'kite'])
+    """
+    source = open_features(path, part=part, labels=labels, labelled=labelled)
+    try:
+        X, y = source.read()
+        if X.dtype == np.float64 and sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
+            # Float32 if that changes no number, as if it was written from float32.
+            with np.errstate(over="ignore"):
+                short = X.astype(np.float32)
+            X = short if np.array_equal(short, X, equal_nan=True) else X
+        X = check_features(X, f"X of {path}")
+    except MemoryError:
+        raise InputError(
+            f"{path} does not fit in memory: convert it to .safetensors, which is read from the disk."
+        ) from None
+    if y is not None:
+        names, members = check_labels(y, len(X), f"y of {path}")
+        y = names[members]
+    return Samples(X, y, source.columns, source.about)
+
+
+def open_features(
+    path: str | Path,
+    *,
+    part: str | None = None,
+    labels: str | Path | None = None,
+    labelled: bool = True,
+    lenient: bool = False,
+) -> FeatureSource:
+    """Open a feature file of any format, to read it in batches.
+
+    Parameters
+    ----------
+    path, part, labels, labelled
+        As in ``read_features``.
+    lenient : bool
+        Whether a damaged row of a CSV or TSV file is NaN, and its labels may be missing, instead of an error.
+
+    Returns
+    -------
+    FeatureSource
+        Size, type and batches of the features. Values are not checked, and keep the type in which they are stored.
+
+    See Also
+    --------
+    read_features : Read a whole file into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
+    ...     source = open_features(f"{folder}/birds.npz")
+    ...     sizes = [X.shape for X, y in source.batches(2)]
+    >>> source.n_features, sizes
+    (3, [(2, 3), (1, 3)])
+    """
+    path, part = split_part(Path(path), part)
+    form = sniff(path)
+    if part is not None and not form.has_parts:
+        raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
+    if labels is not None:
+        if form is not FORMATS["npy"]:
+            raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
+        source = form.open(path, None, Path(labels))
+    else:
+        source = form.open(path, part, **({"lenient": True} if lenient and form.open is _OPEN_TEXT else {}))
+    if labelled and source.unlabelled:
+        raise InputError(source.unlabelled)
+    width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
+    # As floats, which few consumers do without.
+    check_size(source.path, source.n_samples * source.n_features * width, "features, as floats,")
+    return source
+
+
+def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
+    """Split `file.npz:part` in two, unless a file of that name exists."""
+    name, colon, named = str(path).rpartition(":")
+    if not colon or os.path.exists(path) or not os.path.exists(name):
+        return path, part
+    if part not in (None, named):
+        raise ParameterError(f"The path names part {quoted(named)} and part= names {quoted(part)}: pass one.")
+    return Path(name), named
+
+
+def sniff(path: Path) -> Format:
+    """The format of a file; InputError if it is unknown or the file cannot be read."""
+    with opened(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(_START)
+    if not start:
+        raise damaged(f"{path} is empty")
+    # First of all: the length of the header may look like any other start.
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size:
+        return FORMATS["safetensors"]
+    for form in FORMATS.values():
+        if form.start and start.startswith(form.start):
+            return form
+    for magic, what, remedy in _REFUSED:
+        if start.startswith(magic):
+            raise InputError(f"{path} {what}: {remedy}.")
+    if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _kind_of_zip(path)
+    if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return FORMATS["pickle"]
+    # What a server sent instead of the file.
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:64].lower().startswith(_PAGES):
+        raise InputError(f"{path} is a web page, not a feature file: download the file itself.")
+    if text[:1] in (b"{", b"["):
+        shown = " ".join(text[:80].decode(errors="replace").split())
+        raise InputError(
+            f"{path} is JSON text, perhaps the error message of a server ({shown!r}): download the file itself, or "
+            "write its numbers as CSV."
+        )
+    by_name = by_suffix(path)
+    if by_name is None:
+        suffixes = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
+        raise InputError(f"{path} has an unknown format: convert it to one of {suffixes}.")
+    if by_name in (FORMATS["npz"], FORMATS["npy"], FORMATS["parquet"]) or not start.strip(b"\x00"):
+        raise damaged(f"{path} is not in the format of a {by_name.name}, it starts with {start[:12]!r}")
+    return by_name
+
+
+def _kind_of_zip(path: Path) -> Format:
+    """The format of a zip archive, `.npz` or torch, by its members, or by the suffix if these are unreadable."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError):
+        names = []
+    if any(name.endswith("data.pkl") for name in names):
+        return FORMATS["torch"]
+    if any(name.endswith(".npy") for name in names):
+        return FORMATS["npz"]
+    form = by_suffix(path)
+    if not names and form in (FORMATS["npz"], FORMATS["torch"]):
+        return form
+    shown = f" of {listing(quoted(name) for name in names[:4])}" if names else ""
+    raise InputError(f"{path} is a zip archive{shown}: unpack it and pass the feature file.")

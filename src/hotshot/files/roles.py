@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +18,18 @@ from hotshot.files.opening import check_size, damaged, json_object
 from hotshot.files.samples import ID, TEXT, THUMBNAIL, Batch, FeatureSource, Lazy, SeveralPartsError, blocks, in_memory
 from hotshot.formatting import listing, on_one_line, quoted
 
-_FEATURES = "x features feature feats feat embeddings embedding embeds data vectors representations activations"
-_LABELS = "y labels label targets target classes class category categories"
-_CLASSES = "names class_names classnames classes label_names target_names categories"
-FEATURE_NAMES, LABEL_NAMES, CLASS_NAMES = (frozenset(t.split()) for t in (_FEATURES, _LABELS, _CLASSES))
-# Arrays of each sample, beside its label.
-_IDS, _TEXTS = frozenset(("id", "ids")), frozenset(("text", "texts"))
-_ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES, "ids": _IDS, "texts": _TEXTS}
-_LONGEST_ROLE = max(len(word) for words in _ROLES.values() for word in words)
+_WORDS = {
+    "features": "x features feature feats feat embeddings embedding embeds data vectors representations activations",
+    "labels": "y labels label targets target classes class category categories",
+    "names": "names class_names classnames classes label_names target_names categories",
+    # Arrays of each sample, beside its label.
+    "ids": "id ids",
+    "texts": "text texts",
+}
+_ROLES = {role: frozenset(words.split()) for role, words in _WORDS.items()}
+FEATURE_NAMES, LABEL_NAMES = _ROLES["features"], _ROLES["labels"]
+# Between the role and the part of an array: `X_base`, `base_X`, `base/X`.
+_SIGNS = "_./\\- "
 # Arrays of these names are whole sets of samples, never the samples of one class.
 _SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
 
@@ -34,6 +41,7 @@ _PLACES = ("file", "filename", "filepath", "path", "recording", "key", "sourceid
 _TIMES = ("start", "starttime", "begintime", "end", "endtime", "time", "offset", "timestamp")
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
+_LABEL_KINDS: tuple[Any, ...] = (str, (bool, np.bool_), Integral, Real)
 
 # An array in a file: a NumPy array, or one with its shape, dtype and reshape that becomes such by numpy.asarray and has
 # `blocks(rows)`, an iterator over that many rows at a time.
@@ -43,6 +51,67 @@ Part = dict[str, list[str]]
 
 
 # --- columns of tables
+
+# What a column holds. Unknown are cells that may be labels, but are not stored beside features: bytes, or nothing.
+NUMBERS, TEXTS, DATES, VECTORS, UNKNOWN, OTHERS = "numbers", "texts", "dates", "vectors", "unknown", "others"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Roles of columns, by their places.
+
+    `missing` is the error message if there is no label. `features` are columns of numbers or, if `of_vectors`, one
+    column of vectors. Those `beside` are stored with the features; those of them in `texts` only because they are text.
+    """
+
+    label: int | None
+    missing: str
+    features: tuple[int, ...]
+    of_vectors: bool
+    beside: tuple[int, ...]
+    texts: frozenset[int]
+
+
+def roles_of(
+    names: Sequence[str], kinds: Sequence[str], path: Path, where: str = "", label: int | None = None
+) -> Roles:
+    """Which column is what; `label` is that of the labels, if it is certain."""
+    labels = [i for i, name in enumerate(names) if name.lower() in LABEL_NAMES and kinds[i] != VECTORS]
+    if label is not None:
+        labels = [label]
+    elif not labels:
+        # Without a usual name, the only column of text is the label.
+        candidates = [i for i, kind in enumerate(kinds) if kind in (TEXTS, UNKNOWN)]
+        labels = [i for i in candidates if not is_beside(names[i]) and names[i] != THUMBNAIL]
+    label, missing = labels[0] if len(labels) == 1 else None, ""
+    if label is None:
+        several = listing(quoted(names[i]) for i in labels) or "none"
+        missing = (
+            f"{path} must have one column of labels and has {several} among {listing(map(quoted, names))}: "
+            f"rename exactly one column to 'label'{where}."
+        )
+    others = [i for i in range(len(names)) if i != label]
+    vectors = [i for i in others if kinds[i] == VECTORS]
+    vectors = [i for i in vectors if names[i].lower() in FEATURE_NAMES] or vectors
+    if len(vectors) > 1:
+        both = listing(quoted(names[i]) for i in vectors)
+        raise InputError(f"{path} has several columns of lists, {both}: keep one.")
+    # Features by number are f0, f1 and so on, beside files and times or alone.
+    plain = [names[i] for i in others if kinds[i] == NUMBERS and not is_beside(names[i])]
+    numbered, possible = bool(plain) and all(name[-1:].isdigit() for name in plain), set(labels)
+    usual = {i for i in others if is_beside(names[i], kinds[i] == NUMBERS and not numbered)}
+    texts = {i for i in others if kinds[i] in (TEXTS, DATES)}
+    beside = {
+        i
+        for i in others
+        if (kinds[i] in (NUMBERS, TEXTS, DATES) and names[i] != THUMBNAIL)
+        or (kinds[i] == UNKNOWN and names[i] == THUMBNAIL)
+        # Beside a column of vectors, numbers are identifiers and the like.
+        if vectors or i in usual or i in possible or i in texts or names[i] == THUMBNAIL
+    }
+    features = vectors or [i for i in others if i not in beside]
+    only = frozenset() if vectors else frozenset(texts - usual - possible)
+    return Roles(label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), only)
 
 
 def bare(name: str) -> str:
@@ -56,12 +125,6 @@ def is_beside(name: str, of_numbers: bool = False) -> bool:
     return bare(name) in (usual if of_numbers else (*usual, *_PLACES, *_TIMES))
 
 
-def are_numbered(names: Sequence[str]) -> bool:
-    """Whether columns of numbers are features by number, such as f0, f1 and so on, beside files and times or alone."""
-    others = [name for name in names if not is_beside(name)]
-    return bool(others) and all(name[-1:].isdigit() for name in others)
-
-
 def columns_of(columns: Mapping[str, Sequence[Any]], n_samples: int) -> dict[str, Sequence[Any]]:
     """Columns with `id` and `text` under these names; without an id, file and time columns together are it."""
     columns = dict(columns)
@@ -72,15 +135,15 @@ def columns_of(columns: Mapping[str, Sequence[Any]], n_samples: int) -> dict[str
         if name is not None:
             usual[role] = columns.pop(name)
     places, times = ([columns[n] for n in columns if bare(n) in names] for names in (_PLACES, _TIMES))
+
+    def made(row: int) -> str:
+        """`XC123.wav 3.0-6.0`."""
+        parts = [*(values[row] for values in places), "-".join(values[row] for values in times)]
+        return " ".join(part for part in parts if part)
+
     if ID not in usual and (places or times):
-        usual = {ID: Lazy(lambda row: _joined(places, times, row), range(n_samples)), **usual}
+        usual = {ID: Lazy(made, range(n_samples)), **usual}
     return {**usual, **columns}
-
-
-def _joined(places: list[Sequence[str]], times: list[Sequence[str]], row: int) -> str:
-    """`XC123.wav 3.0-6.0`."""
-    parts = [*(values[row] for values in places), "-".join(values[row] for values in times)]
-    return " ".join(part for part in parts if part)
 
 
 # --- named arrays
@@ -109,8 +172,7 @@ def features_from_arrays(
     parts = {name: one for name, one in _parts(arrays).items() if one["features"]}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)
-    by_name = {name or one["features"][0]: one for name, one in parts.items()}
-    chosen = choose_part(by_name, part, path)
+    chosen = choose_part({name or one["features"][0]: one for name, one in parts.items()}, part, path)
     name, *others = chosen["features"]
     if others:
         both = listing(map(quoted, chosen["features"]))
@@ -127,30 +189,18 @@ def features_from_arrays(
         # Arrays of other lengths are ignored.
         fitting = next((name for name in names if arrays[name].shape == (X.shape[0],)), None)
         if fitting is not None:
-            columns[role] = label_array(np.asarray(arrays[fitting]), quoted(fitting), path).astype(str).tolist()
-    about = dict(about)
-    label_type = about.pop("label_type", None)
-    if labels is not None and label_type in ("float", "bool") and labels.dtype.kind != "U":
-        # Not every format keeps what type numbers are of.
-        labels = labels.astype(label_type)
+            columns[role] = label_array(arrays[fitting], quoted(fitting), path).astype(str).tolist()
     return in_memory(path, X, labels, about, columns, unlabelled)
 
 
 def _parts(arrays: Mapping[str, Numbers]) -> dict[str, Part]:
     """Sets of samples by name; the name is empty if arrays have no part in their names."""
     parts: dict[str, Part] = {}
-
-    def add(name: str, role: str, array: str) -> None:
-        parts.setdefault(name, {role: [] for role in _ROLES})[role].append(array)
-
-    for name, array in arrays.items():
-        for role, part in _roles(name):
-            if _fits(role, array):
-                add(part, role, name)
-    if not any(part["features"] for part in parts.values()):
-        for name, array in arrays.items():
-            if len(array.shape) == 3:
-                add(name, "features", name)
+    fitting = [(part, role, name) for name, x in arrays.items() for role, part in _roles(name) if _fits(role, x)]
+    if not any(role == "features" for _, role, _ in fitting):
+        fitting += [(name, "features", name) for name, x in arrays.items() if len(x.shape) == 3]
+    for part, role, name in fitting:
+        parts.setdefault(part, {role: [] for role in _ROLES})[role].append(name)
     # Class names without a part serve every part that has none of its own.
     common = parts[""]["names"] if "" in parts else []
     return {name: {**part, "names": part["names"] or common} for name, part in parts.items()}
@@ -158,20 +208,15 @@ def _parts(arrays: Mapping[str, Numbers]) -> dict[str, Part]:
 
 def _roles(name: str) -> Iterator[tuple[str, str]]:
     """What an array of this name may be, and of which part: `X_base`, `base_X` and `base/X` are features of base."""
-    exact = [role for role, words in _ROLES.items() if name.lower() in words]
-    if exact:
-        yield from ((role, "") for role in exact)
-        return
-    cuts = [match.span() for match in re.finditer(r"[_./\- ]+", name)]
-    # No word is before or after the others; to look would take time that grows with the square of the name.
-    cuts = [(start, end) for start, end in cuts if min(start, len(name) - end) <= _LONGEST_ROLE]
-    for role, words in _ROLES.items():
-        for start, end in cuts:
-            before, after = name[:start], name[end:]
-            part = before if after.lower() in words else after if before.lower() in words else ""
-            if part:
-                yield role, part
-                break
+    lower = name.lower()
+    exact = [role for role, words in _ROLES.items() if lower in words]
+    yield from ((role, "") for role in exact)
+    for role, words in {} if exact else _ROLES.items():
+        ends = [name[: -len(word)] for word in words if lower.endswith(tuple(sign + word for sign in _SIGNS))]
+        starts = [name[len(word) :] for word in words if lower.startswith(tuple(word + sign for sign in _SIGNS))]
+        part = next((part for rest in (*ends, *starts) if (part := rest.strip(_SIGNS))), "")
+        if part:
+            yield role, part
 
 
 def _fits(role: str, array: Numbers) -> bool:
@@ -185,36 +230,35 @@ def _fits(role: str, array: Numbers) -> bool:
 
 def choose_part(parts: Mapping[str, Any], part: str | None, path: Path) -> Any:
     """The requested set of samples, or the only one."""
-    if part is not None and part in parts:
-        return parts[part]
-    if part is not None:
-        raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, parts))}.")
-    if len(parts) > 1:
+    if part is None and len(parts) > 1:
         raise SeveralPartsError(
             f"{path} holds several sets of samples, {listing(map(quoted, parts))}: "
             f"choose one, for example {path.name}:{on_one_line(next(iter(parts)), 60)}.",
             parts,
         )
-    return next(iter(parts.values()))
+    if part is not None and part not in parts:
+        raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, parts))}.")
+    return next(iter(parts.values())) if part is None else parts[part]
 
 
 def _check_numbers(X: Numbers, name: str, path: Path) -> None:
+    holds = f"{path} holds {_described(name, X)}"
     if X.dtype.kind == "c":
         raise InputError(f"{path} holds complex numbers in {quoted(name)}: take their real part or their modulus.")
     if X.dtype.kind not in "fiub":
-        raise InputError(f"{path} holds {_described(name, X)} of type {X.dtype}: store features as numbers.")
+        raise InputError(f"{holds} of type {X.dtype}: store features as numbers.")
     if len(X.shape) > 3:
-        raise InputError(
-            f"{path} holds {_described(name, X)}: reshape it to (samples, features) or (classes, samples, features)."
-        )
+        raise InputError(f"{holds}: reshape it to (samples, features) or (classes, samples, features).")
     if 0 in X.shape:
-        raise InputError(f"{path} holds {_described(name, X)}: store at least one sample and one feature.")
+        raise InputError(f"{holds}: store at least one sample and one feature.")
 
 
 def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: Part, path: Path) -> tuple[np.ndarray | None, str]:
     """Labels of the samples, or None and the message that there are none."""
     X = arrays[name]
-    per_sample = [other for other in part["labels"] if _count(arrays[other]) == X.shape[0]]
+    # A single row or column counts, as MATLAB has no vectors; a table does not.
+    counts = {other: math.prod(s) if len(s) == 1 or 1 in s else -1 for other in arrays for s in [arrays[other].shape]}
+    per_sample = [other for other in part["labels"] if counts[other] == X.shape[0]]
     if len(per_sample) > 1:
         # As many classes as samples: `classes` beside `y` are their names.
         per_sample = [other for other in per_sample if other not in part["names"]]
@@ -227,19 +271,16 @@ def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: Part, path: 
                 f"{path} has no labels for its features {_described(name, X)}, it holds {_inventory(arrays, name)}: "
                 "add an array y with one label per sample."
             )
-        wrong = arrays[others[0]]
-        remedy = "give one label per sample."
-        if _count(wrong) == X.shape[1]:
-            remedy = "transpose the features to (samples, features)."
-        raise InputError(
-            f"{path} has features {_described(name, X)} and labels {_described(others[0], wrong)}: {remedy}"
-        )
-    labels = label_array(np.asarray(arrays[per_sample[0]]), f"{per_sample[0]!r:.60}", path)
+        is_turned = counts[others[0]] == X.shape[1]
+        remedy = "transpose the features to (samples, features)" if is_turned else "give one label per sample"
+        wrong = _described(others[0], arrays[others[0]])
+        raise InputError(f"{path} has features {_described(name, X)} and labels {wrong}: {remedy}.")
+    labels = label_array(arrays[per_sample[0]], f"{per_sample[0]!r:.60}", path)
     names = [other for other in part["names"] if other not in per_sample]
     if not names or labels.dtype.kind == "U":
         return labels, ""
     where = quoted(names[0])
-    return _named_labels(labels, label_array(np.asarray(arrays[names[0]]), where, path), where, path), ""
+    return _named_labels(labels, label_array(arrays[names[0]], where, path), where, path), ""
 
 
 def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: Part, path: Path) -> np.ndarray:
@@ -267,7 +308,7 @@ def _from_class_arrays(
     arrays: Mapping[str, Numbers], path: Path, part: str | None, about: dict[str, Any]
 ) -> FeatureSource:
     """Features from one array (samples, V) per class, or from a single one without labels; raises if neither fits."""
-    are_tables = all(len(a.shape) == 2 and a.dtype.kind in "fiub" for a in arrays.values())
+    are_tables = all(len(x.shape) == 2 and x.dtype.kind in "fiub" for x in arrays.values())
     if len(arrays) < 2 or not are_tables or all(_SET.fullmatch(name) for name in arrays):
         missing = (
             f"{path} must hold two arrays, X and y, or one array (samples, features) per class, and holds "
@@ -281,11 +322,6 @@ def _from_class_arrays(
     return features_from_classes(arrays, path, about=about)
 
 
-def _count(array: Numbers) -> int:
-    """The number of labels in an array; a single row or column counts, a table does not."""
-    return int(np.prod(array.shape)) if len(array.shape) == 1 or 1 in array.shape else -1
-
-
 def _described(name: str, array: Numbers) -> str:
     return f"{quoted(name)} {tuple(array.shape)}"
 
@@ -293,9 +329,6 @@ def _described(name: str, array: Numbers) -> str:
 def _inventory(arrays: Mapping[str, Numbers], but: str | None = None) -> str:
     others = [f"{_described(name, array)} {array.dtype}" for name, array in arrays.items() if name != but]
     return listing(others) or ("nothing" if but is None else "nothing else")
-
-
-# --- vectors by class
 
 
 def features_from_classes(
@@ -326,7 +359,7 @@ def features_from_classes(
             for X in blocks(vectors, rows):
                 yield np.asarray(X, dtype=dtype), np.full(len(X), label)
 
-    return FeatureSource(path, n_samples, width, dtype, pieces, dict(about or {}))
+    return FeatureSource(path, n_samples, width, dtype, pieces, about or {})
 
 
 def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int, ...], np.dtype]:
@@ -350,9 +383,7 @@ def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int,
     if shape and shape[0] == 0:
         raise InputError(f"{path} has no samples in {who}: remove the class.")
     if len(shape) != 2 or 0 in shape or dtype.kind not in "fiub":
-        raise InputError(
-            f"{path} holds an array {shape} of {dtype} in {who}: store numbers (samples, features) for every class."
-        )
+        raise InputError(f"{path} holds an array {shape} of {dtype} in {who}: store numbers (samples, features).")
     return vectors, shape, dtype
 
 
@@ -361,18 +392,17 @@ def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int,
 
 def label_array(values: Any, name: str, path: Path) -> np.ndarray:
     """Labels as a one-dimensional array of strings, integers, booleans or floats; raises for anything else."""
+    where = f"{path} has labels in {name}"
     if isinstance(values, Sequence):
-        kinds = {_kind(value) for value in values}
+        kinds = {next((kind for kind in _LABEL_KINDS if isinstance(value, kind)), None) for value in values}
         if len(kinds) > 1 or None in kinds:
-            raise InputError(
-                f"{path} has labels of different or unknown types in {name}: use all strings or all integers."
-            )
+            raise InputError(f"{where} of different or unknown types: use all strings or all integers.")
         if kinds == {str}:
             # NumPy gives every string the room of the longest, and drops NUL characters at the end.
             check_size(path, 4 * len(values) * max(map(len, values)), "labels")
             if any(value.endswith("\0") for value in values):
-                raise InputError(f"{path} has labels that end in a NUL character in {name}: rename them.")
-        if kinds == {int}:
+                raise InputError(f"{where} that end in a NUL character: rename them.")
+        if kinds == {Integral}:
             return integer_array(values, path)
     array = np.asarray(values)
     if array.ndim == 2 and 1 in array.shape:
@@ -380,24 +410,18 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
         array = array.reshape(-1)
     if array.ndim != 1:
         raise InputError(
-            f"{path} has labels in {name} of shape {array.shape}, and one label per sample is needed: "
-            "take the argmax of one-hot rows first."
+            f"{where} of shape {array.shape}, and one label per sample is needed: take the argmax of one-hot rows."
         )
     if array.dtype.kind == "S":
         try:
             array = np.char.decode(array, "utf-8")
         except UnicodeDecodeError:
-            raise InputError(f"{path} has labels in {name} that are not UTF-8: store them as text.") from None
+            raise InputError(f"{where} that are not UTF-8: store them as text.") from None
     if array.dtype.kind not in "Uiubf":
-        raise InputError(f"{path} has labels of type {array.dtype} in {name}: use strings or integers.")
+        raise InputError(f"{where} of type {array.dtype}: use strings or integers.")
     if not is_text(array):
-        raise damaged(f"{path} has labels in {name} with invalid characters")
+        raise damaged(f"{where} with invalid characters")
     return array
-
-
-def _kind(value: Any) -> type | None:
-    kinds: dict[type, Any] = {bool: (bool, np.bool_), int: (int, np.integer), str: str, float: (float, np.floating)}
-    return next((kind for kind, types in kinds.items() if isinstance(value, types)), None)
 
 
 def is_text(array: np.ndarray) -> bool:
@@ -433,16 +457,14 @@ def _named_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -
     if not np.isfinite(codes).all() or (codes != np.floor(codes)).any():
         raise InputError(f"{path} has class names {name} but labels that are not integers: use whole numbers.")
     low, high = int(codes.min()), int(codes.max())
+    held = f"{path} has labels from {low} to {high}"
     if low >= 1 and high < len(names) and path.suffix.lower() == ".mat":
         raise InputError(
-            f"{path} has labels from {low} to {high} and {len(names)} class names in {name}, which may be "
-            "counted from 0 or from 1: remove the names of classes without samples."
+            f"{held} and {len(names)} class names in {name}, which may be counted from 0 or from 1: remove the names "
+            "of classes without samples."
         )
     first = 1 if low >= 1 and high == len(names) else 0
     if low < first or high - first >= len(names):
-        raise InputError(
-            f"{path} has labels from {low} to {high} but {len(names)} class names in {name}: "
-            "give a name to every class."
-        )
+        raise InputError(f"{held} but {len(names)} class names in {name}: give a name to every class.")
     check_size(path, len(codes) * names.itemsize, "labels")
     return names[codes.astype(np.int64) - first]

@@ -133,10 +133,8 @@ class FeatureSource:
     ----------
     path : Path
         The file.
-    n_samples : int
-        Number of samples.
-    n_features : int
-        Width of the features, V.
+    n_samples, n_features : int
+        Number of samples, and width of the features, V.
     dtype : dtype
         Type of the features in the file; they are not converted.
     pieces : callable
@@ -171,59 +169,40 @@ class FeatureSource:
     unlabelled: str = ""
 
     def batches(self, rows: int) -> Iterator[Samples]:
-        """Samples in the order of the file.
-
-        Parameters
-        ----------
-        rows : int
-            Number of samples in each batch; the last one may have fewer.
-
-        Yields
-        ------
-        Samples
-            A batch, which unpacks as ``X, y``.
-        """
-        first, whole = 0, {ID: Lazy(str, range(self.n_samples)), **self.columns}
+        """Samples in the order of the file, so many in each batch but the last, which may have fewer."""
+        first, columns = 0, {ID: Lazy(str, range(self.n_samples)), **self.columns}
         for X, y in _batches_of(self.pieces(rows), rows):
-            columns = {name: values[first : first + len(X)] for name, values in whole.items()}
-            yield Samples(X, y, columns, self.about)
-            first += len(X)
+            some = slice(first, first + len(X))
+            yield Samples(X, y, {name: values[some] for name, values in columns.items()}, self.about)
+            first = some.stop
 
     def read(self) -> Batch:
-        """Read all features and labels; they are views of the file if it can be mapped.
-
-        Returns
-        -------
-        X : array (samples, V)
-            Features, unchecked.
-        y : array (samples,) or None
-            Labels; None if there are none.
-        """
+        """All features (samples, V), unchecked, and labels, or None; views of the file if it can be mapped."""
         return _joined(list(self.pieces(self.n_samples)))
 
 
 def _batches_of(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
     """Pieces of any sizes as batches of exactly `rows`, the last one shorter."""
     waiting: list[Batch] = []
-    held = 0
+    n_waiting = 0
     for X, y in pieces:
         start = 0
         while start < len(X):
-            stop = min(len(X), start + rows - held)
+            stop = min(len(X), start + rows - n_waiting)
             waiting.append((X[start:stop], None if y is None else y[start:stop]))
-            held, start = held + stop - start, stop
-            if held == rows:
+            n_waiting, start = n_waiting + stop - start, stop
+            if n_waiting == rows:
                 yield _joined(waiting)
-                waiting, held = [], 0
+                waiting, n_waiting = [], 0
     if waiting:
         yield _joined(waiting)
 
 
-def _joined(parts: list[Batch]) -> Batch:
-    if len(parts) == 1:
-        return parts[0]
-    labels = [y for _, y in parts if y is not None]
-    return np.concatenate([X for X, _ in parts]), np.concatenate(labels) if labels else None
+def _joined(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    labels = [y for _, y in batches if y is not None]
+    return np.concatenate([X for X, _ in batches]), np.concatenate(labels) if labels else None
 
 
 def in_memory(

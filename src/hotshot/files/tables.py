@@ -8,8 +8,9 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,7 +27,7 @@ TEXT_NAMES = ("text", "sentence", "question", "query", "utterance", "message", "
 LABELS = (*sorted(LABEL_NAMES), "intent", "topic")
 ID_NAMES = ("id", "ids", "key", "uid", "uuid", "row", "index")
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".txt": "lines"}
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_WRITTEN = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 # The one column of a file with a text in each line.
 TEXT = "text"
 # A line of a hundred thousand features has a few million characters.
@@ -141,28 +142,32 @@ def is_table(path: Path) -> bool:
 
 def open_table(path: Path, text: str | None = None) -> Table:
     """A table with its columns; plain lines are a table with one column, `text`, unless the user names another."""
-    name = STDIN_NAME if str(path) == STDIN else str(path)
     if str(path) == STDIN:
-        # It can be read only once: the line that names the columns is put back.
-        whole = checked_lines(sys.stdin.buffer, name)
-        first = list(islice(whole, 1))
-        rows, columns = _parsed(_format(path, first, name, text), chain(first, whole), name)
-        return Table(name, columns, lambda: rows)
-    with opened_lines(path) as lines:
-        first = list(islice(lines, 1))
-    form = _format(path, first, name, text)
-    with opened_lines(path) as lines:
-        columns = _parsed(form, lines, name)[1]
+        # It can be read only once: the row that tells the columns is put back.
+        once = _parsed(path, checked_lines(sys.stdin.buffer, STDIN_NAME), STDIN_NAME, text)
+        first = next(once)
+        return Table(STDIN_NAME, tuple(first[0]), lambda: chain([first], once))
 
-    def again() -> Rows:
+    def rows() -> Generator[tuple[Row, str]]:
         with opened_lines(path) as lines:
-            yield from _parsed(form, lines, name)[0]
+            yield from _parsed(path, lines, str(path), text)
 
-    return Table(name, columns, again)
+    with closing(rows()) as again:
+        return Table(str(path), tuple(next(again)[0]), rows)
 
 
-def _format(path: Path, first: list[str], name: str, text: str | None) -> str:
-    """The separator of columns, "json", or "lines"."""
+def _parsed(path: Path, lines: Iterator[str], name: str, text: str | None) -> Rows:
+    first = list(islice(lines, 1))
+    form, row = _form(path, first, name, text), None
+    parse = {"lines": _plain_rows, "json": _json_rows}.get(form, partial(_named_cells, separator=form))
+    for row in parse(chain(first, lines), name):
+        yield row
+    if row is None:
+        raise InputError(f"{name} has no rows: write one line per input.")
+
+
+def _form(path: Path, first: list[str], name: str, text: str | None) -> str:
+    """The separator of columns, "json", or "lines", by the suffix and the first line."""
     if not first:
         raise InputError(f"{name} is empty: write a line of column names and one line per input.")
     by_suffix = SUFFIXES.get(path.suffix.lower(), "")
@@ -180,19 +185,11 @@ def _format(path: Path, first: list[str], name: str, text: str | None) -> str:
     return next((sign for sign, names in words.items() if names & set(TEXT_NAMES)), "lines")
 
 
-def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Rows, tuple[str, ...]]:
-    """Rows and column names."""
-    if form == "lines":
-        rows: Rows = (({TEXT: line.rstrip("\r\n")}, "") for line in lines if line.strip())
-    else:
-        rows = _json_rows(lines, name) if form == "json" else _named_cells(lines, form, name)
-    first = list(islice(rows, 1))
-    if not first:
-        raise InputError(f"{name} has no rows: write one line per input.")
-    return chain(first, rows), tuple(first[0][0])
+def _plain_rows(lines: Iterable[str], name: str) -> Rows:
+    return (({TEXT: line.rstrip("\r\n")}, "") for line in lines if line.strip())
 
 
-def _named_cells(lines: Iterator[str], separator: str, name: str) -> Rows:
+def _named_cells(lines: Iterable[str], name: str, separator: str) -> Rows:
     columns: list[str] = []
     for number, row, wrong in cell_rows(lines, separator, name, keep_bad=True):
         if not columns:
@@ -210,7 +207,7 @@ def _named_cells(lines: Iterator[str], separator: str, name: str) -> Rows:
             yield dict(zip(columns, row + [""] * missing, strict=False)), wrong
 
 
-def _json_rows(lines: Iterator[str], name: str) -> Rows:
+def _json_rows(lines: Iterable[str], name: str) -> Rows:
     columns: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -231,12 +228,12 @@ def _json_rows(lines: Iterator[str], name: str) -> Rows:
 
 def format_of(out: Path | None, form: str | None) -> str:
     """csv, tsv, jsonl or parquet: the one that the user names, else by the suffix of the file, else csv."""
-    possible = sorted(set(FORMATS.values()))
+    possible = sorted(set(_WRITTEN.values()))
     if form is not None and form not in possible:
         raise ParameterError(f"--format must be one of {', '.join(possible)}, got {quoted(form)}.")
-    if form is None and out is not None and out.suffix.lower() not in FORMATS:
-        raise ParameterError(f"{out} must end in {', '.join(FORMATS)}: rename it, or pass --format.")
-    form = form or (FORMATS[out.suffix.lower()] if out is not None else "csv")
+    if form is None and out is not None and out.suffix.lower() not in _WRITTEN:
+        raise ParameterError(f"{out} must end in {', '.join(_WRITTEN)}: rename it, or pass --format.")
+    form = form or (_WRITTEN[out.suffix.lower()] if out is not None else "csv")
     if form == "parquet" and out is None:
         raise ParameterError("Parquet cannot be written to standard output: pass -o FILE.parquet.")
     return form
@@ -249,22 +246,20 @@ def writing(out: Path | None, form: str, numbers: Collection[str] = ()) -> Itera
     In formats with types, the columns `numbers` hold numbers or lists of them, and all others text: what the next rows
     hold is unknown.
     """
+    writers: dict[str, Any] = {
+        "csv": partial(cell_writer, separator=",", errors=NOT_CHARACTERS),
+        "tsv": partial(cell_writer, separator="\t", errors=NOT_CHARACTERS),
+        "jsonl": _json_writer,
+        "parquet": partial(_parquet_writer, numbers=numbers),
+    }
     if out is None:
-        with _writer(form, sys.stdout.buffer, numbers) as write:
+        with writers[form](sys.stdout.buffer) as write:
             yield write
         sys.stdout.flush()
         return
     check_writable(out)
-    with replace_file(out) as file, _writer(form, file, numbers) as write:
+    with replace_file(out) as file, writers[form](file) as write:
         yield write
-
-
-def _writer(form: str, file: BinaryIO, numbers: Collection[str]) -> AbstractContextManager[Callable[[Columns], None]]:
-    if form == "parquet":
-        return _parquet_writer(file, numbers)
-    if form == "jsonl":
-        return _json_writer(file)
-    return cell_writer(file, "\t" if form == "tsv" else ",", errors=NOT_CHARACTERS)
 
 
 @contextmanager
@@ -313,13 +308,12 @@ def _parquet_writer(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callab
         nonlocal writer
         if writer is None:
             number, vector = pa.float64(), pa.list_(pa.float64())
-            typed = {
-                name: vector if isinstance(columns[name][0], list) else number for name in columns if name in numbers
-            }
-            schema = dict.fromkeys(columns, pa.string()) | typed
+            schema = dict.fromkeys(columns, pa.string())
+            for name in columns.keys() & set(numbers):
+                schema[name] = vector if isinstance(columns[name][0], list) else number
             schema = pa.schema([(_as_text(name), kind) for name, kind in schema.items()])
             writer = pa.parquet.ParquetWriter(file, schema)
-        cells = [own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()]
+        cells = [values if name in numbers else list(map(_as_text, values)) for name, values in columns.items()]
         writer.write_table(pa.table(cells, schema=writer.schema))
 
     try:

@@ -1,34 +1,51 @@
-"""Safetensors files, memory-mapped on reading and streamed on writing, so that they may be larger than memory.
+"""Safetensors files, mapped on reading and streamed on writing, so that they may be larger than memory; and features.
 
 A file is eight bytes with the length of a JSON header, the header, and the numbers of all tensors one after the
 other. The `safetensors` library can read these files, and this module those of the library, which copies each tensor.
+The native form of features is such a file: `X`, codes `y` of labels, columns as text, and a JSON header as metadata.
 """
+
+from __future__ import annotations
 
 import json
 import math
-import mmap
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.opening import damaged, map_bytes
+from hotshot.files.opening import check_size, damaged, json_object, map_bytes
+from hotshot.files.roles import columns_of, features_from_arrays, label_array
+from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, FeatureSource, Lazy, in_memory
+from hotshot.formatting import quoted, readable_size
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
 
 DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"}
 DTYPES |= {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "UIF" for size in (2, 4, 8)}
 # Brain floats have no NumPy type: they are mapped as the integers that hold their bits.
 BRAIN_FLOAT = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-# The library's own limit.
-LONGEST_HEADER = 100_000_000
+# The library's own limit, and NumPy's.
+LONGEST_HEADER, MOST_DIMENSIONS = 100_000_000, 64
 ALIGNMENT = 8
-# NumPy's own limit.
-MOST_DIMENSIONS = 64
+
+FORMAT, VERSION = "hotshot features", 2
+_KEY = "hotshot"
+# Beside what the header says of the features, it says how to read the file.
+_STRUCTURE = ("format", "classes", "label_type", "counts")
+# Columns beside the features: tensors `kept.id.data`, bytes, and `kept.id.offsets`, and so on.
+_COLUMN, _DATA, _OFFSETS = "kept.", ".data", ".offsets"
+# A text or a thumbnail of more bytes is none.
+LONGEST = 2**24
+_TYPES = {"str": str, "int": int, "bool": bool, "float": float}
 
 
 @dataclass(frozen=True)
@@ -54,16 +71,20 @@ def map_tensors(path: str | Path) -> TensorFile:
     path = Path(path)
     if os.path.isfile(path) and path.stat().st_size < 8:
         raise _damaged(path, "its header is longer than the file")
-    held = map_bytes(path)
-    size = len(held)
-    header, start = _read_header(held, path)
+    content = map_bytes(path)
+    size, start = len(content), 8 + int.from_bytes(content[:8], "little")
+    if start > min(size, LONGEST_HEADER + 8):
+        raise _damaged(path, "its header is longer than the file")
+    header = json_object(content[8:start], object_pairs_hook=_without_repeats)
+    if header is None:
+        raise _damaged(path, "its header is not a JSON object, or repeats a name")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata is not text")
-    numbers: np.ndarray = np.ndarray(size, np.uint8, held)
+    numbers: np.ndarray = np.ndarray(size, np.uint8, content)
+    entries = {name: _entry(entry, name, path) for name, entry in header.items()}
     tensors, end = {}, 0
-    for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
-        dtype, shape, (first, last) = _entry(entry, name, path)
+    for name, (dtype, shape, first, last) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if first != end:
             raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
         end = last
@@ -76,38 +97,18 @@ def map_tensors(path: str | Path) -> TensorFile:
     return TensorFile({name: tensors[name] for name in header}, metadata, brain_floats)
 
 
-def _read_header(held: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
-    length = int.from_bytes(held[:8], "little")
-    if length > min(len(held) - 8, LONGEST_HEADER):
-        raise _damaged(path, "its header is longer than the file")
-    try:
-        header = json.loads(held[8 : 8 + length].decode(), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError):
-        raise _damaged(path, "its header is not JSON or repeats a name") from None
-    if not isinstance(header, dict):
-        raise _damaged(path, "its header is not a JSON object")
-    return header, 8 + length
-
-
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; raises if it repeats a name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name is repeated")
+    return dict(pairs)
 
 
-def _offsets(entry: Any, name: str, path: Path) -> tuple[int, int]:
-    offsets: Any = entry.get("data_offsets") if isinstance(entry, dict) else None
+def _entry(entry: Any, name: str, path: Path) -> tuple[np.dtype, tuple[int, ...], int, int]:
+    """Type, shape, start and end of a tensor."""
+    entry = entry if isinstance(entry, dict) else {}
+    offsets, shape, kind = entry.get("data_offsets"), entry.get("shape"), entry.get("dtype")
     if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise _damaged(path, f"tensor {name!r:.80} has invalid offsets")
-    return offsets[0], offsets[1]
-
-
-def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tuple[int, ...], tuple[int, int]]:
-    offsets = _offsets(entry, name, path)
-    shape: Any = entry.get("shape")
-    kind: Any = entry.get("dtype")
     code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
     if code is None:
         raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
@@ -116,7 +117,7 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
     valid = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
     if not valid or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
         raise _damaged(path, f"tensor {name!r:.80} does not have the size of its shape")
-    return dtype, tuple(shape), offsets
+    return dtype, tuple(shape), *offsets
 
 
 def _are_counts(values: Any) -> bool:
@@ -138,12 +139,10 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, tensor in tensors.items():
-        size = math.prod(tensor.shape) * tensor.dtype.itemsize
         dtype = NAMES.get(tensor.dtype.newbyteorder("<"))
         if dtype is None:
-            raise InputError(
-                f"Tensor '{name}' is of type {tensor.dtype}, which safetensors does not have: convert it first."
-            )
+            raise InputError(f"Tensor '{name}' is of type {tensor.dtype}, which safetensors does not have: convert it.")
+        size = math.prod(tensor.shape) * tensor.dtype.itemsize
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + size]}
         end += size
     try:
@@ -161,3 +160,139 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
             raise InputError(
                 f"Tensor '{name}' should have {announced} numbers but has {written}: pass blocks that match its shape."
             )
+
+
+# --- features
+
+
+def open_features(path: Path, part: str | None) -> FeatureSource:
+    """Features and labels of a safetensors file, from hotshot or another program, without reading its numbers."""
+    file = map_tensors(path)
+    if file.brain_floats:
+        raise InputError(f"{path} holds {quoted(min(file.brain_floats))} in bfloat16: store it as float16 or float32.")
+    if _KEY not in file.metadata:
+        return features_from_arrays(file.tensors, path, part=part)
+    header = json_object(file.metadata[_KEY])
+    if header is None:
+        raise _invalid(path, "its header is not JSON")
+    name, _, version = str(header.get("format")).rpartition(" ")
+    if name != FORMAT or not version.isdecimal():
+        given = quoted(str(header.get("format")))
+        raise InputError(f"{path} is a file of hotshot without features, its format is {given}: pass a feature file.")
+    if int(version[:9]) > VERSION:
+        raise InputError(
+            f"{path} has version {version[:9]} of hotshot's feature format, and this hotshot reads up to {VERSION}: "
+            "install a newer hotshot."
+        )
+    if part is not None:
+        raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
+    X, codes = file.tensors.get("X"), file.tensors.get("y")
+    if X is None or (codes is None and "classes" in header):
+        raise _invalid(path, "features X or label codes y are missing")
+    if X.ndim != 2 or 0 in X.shape:
+        raise _invalid(path, f"its features have shape {X.shape}, not (samples, features)")
+    about = {name: value for name, value in header.items() if name not in _STRUCTURE}
+    columns = columns_of(dict(_columns(file, len(X), path)), len(X))
+    if codes is None:
+        missing = f"{path} has no labels: write it again with labels, or use it where none are needed."
+        return in_memory(path, X, None, about, columns, missing)
+    labels = _labels(codes, header, len(X), path)
+    return in_memory(path, X, lambda some: labels[codes[some]], about, columns)
+
+
+def _labels(codes: np.ndarray, header: dict[str, Any], n_samples: int, path: Path) -> np.ndarray:
+    """Labels by code."""
+    if codes.shape != (n_samples,) or codes.dtype.kind not in "iu":
+        raise _invalid(path, f"its {n_samples} samples do not match its label codes {codes.shape} {codes.dtype}")
+    classes, kind = header.get("classes"), header.get("label_type")
+    wanted = _TYPES.get(kind) if isinstance(kind, str) else None
+    if not isinstance(classes, list) or not classes or any(type(label) is not wanted for label in classes):
+        raise _invalid(path, f"its classes are not a list of {kind}")
+    if int(codes.min()) < 0 or int(codes.max()) >= len(classes):
+        raise _invalid(path, f"it has {len(classes)} classes and label codes from {codes.min()} to {codes.max()}")
+    labels = label_array(classes, "its header", path)
+    check_size(path, len(codes) * labels.itemsize, "labels")
+    return labels
+
+
+def _columns(file: TensorFile, n_samples: int, path: Path) -> Iterator[tuple[str, Lazy]]:
+    """Ids, texts, thumbnails and other columns, one after the other: row i is data[offsets[i] : offsets[i + 1]]."""
+    for key, offsets in file.tensors.items():
+        name = key.removeprefix(_COLUMN).removesuffix(_OFFSETS)
+        if key == f"{_COLUMN}{name}{_OFFSETS}":
+            data = file.tensors.get(f"{_COLUMN}{name}{_DATA}")
+            if data is None:
+                raise _invalid(path, f"it lacks the tensor {_COLUMN}{name!r:.60}{_DATA}")
+            yield name, _unpacked(data, offsets, n_samples, name, path)
+
+
+def _invalid(path: Path, what: str) -> InputError:
+    return damaged(f"{path} is not a valid feature file, {what}")
+
+
+def _unpacked(data: np.ndarray, offsets: np.ndarray, n_samples: int, name: str, path: Path) -> Lazy:
+    what = f"it holds {quoted(name)} of the samples"
+    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.shape != (n_samples + 1,):
+        raise _invalid(path, f"{what} in the wrong form or number")
+    if offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
+        raise _invalid(path, f"{what} with invalid offsets")
+    _check_length(int((offsets[1:] - offsets[:-1]).max()), name, path)
+    view = memoryview(data)  # type: ignore[arg-type]
+    if name == THUMBNAIL:
+        return Lazy(lambda row: bytes(view[offsets[row] : offsets[row + 1]]), range(n_samples))
+    starts = offsets[:-1][offsets[:-1] < len(data)]
+    try:
+        # No text starts within a character.
+        if ((data[starts] & 0xC0) == 0x80).any():
+            raise ValueError
+        for some in slices(n_samples, ROWS_AT_ONCE):
+            str(view[offsets[some.start] : offsets[some.stop]], "utf-8")
+    except ValueError:
+        raise _invalid(path, f"{what} that is not UTF-8") from None
+    return Lazy(lambda row: str(view[offsets[row] : offsets[row + 1]], "utf-8"), range(n_samples))
+
+
+def write_features(path: Path, content: Content) -> None:
+    """Write features in the native form."""
+    # Readers of the first version need labels, and leave alone all other columns.
+    header: dict[str, Any] = {**content.about, "format": f"{FORMAT} {1 if content.classes else VERSION}"}
+    offsets = {name: _offsets(values, name, path) for name, values in content.columns.items()}
+    # Bytes come last: there may be any number of them, and numbers are mapped quickest where they are aligned.
+    tensors: dict[str, np.ndarray | Stream] = {f"{_COLUMN}{name}{_OFFSETS}": ends for name, ends in offsets.items()}
+    if content.classes:
+        counts = np.bincount(content.codes).tolist()
+        header |= {"classes": content.classes, "label_type": content.label_type, "counts": counts}
+        tensors["y"] = content.codes
+    tensors["X"] = Stream(content.shape, content.dtype, content.blocks())
+    for name, values in content.columns.items():
+        stream = Stream((int(offsets[name][-1]),), np.dtype(np.uint8), _bytes(values, name, path))
+        tensors[f"{_COLUMN}{name}{_DATA}"] = stream
+    write_tensors(path, tensors, {_KEY: json.dumps(header)})
+
+
+def _offsets(values: Sequence[Any], name: str, path: Path) -> np.ndarray:
+    """Where the bytes of each text or thumbnail start, and the last ends (samples + 1,)."""
+    lengths = [len(_encoded(value, name, path)) for value in values]
+    _check_length(max(lengths, default=0), name, path)
+    return np.cumsum([0, *lengths], dtype=np.int64)
+
+
+def _bytes(values: Sequence[Any], name: str, path: Path) -> Iterator[np.ndarray]:
+    for some in slices(len(values), ROWS_AT_ONCE):
+        yield np.frombuffer(b"".join(_encoded(value, name, path) for value in values[some]), np.uint8)
+
+
+def _check_length(n_bytes: int, name: str, path: Path) -> None:
+    if n_bytes > LONGEST:
+        raise InputError(
+            f"{path} has {quoted(name)} of {readable_size(n_bytes)} for one sample, and the limit is "
+            f"{readable_size(LONGEST)}: shorten it."
+        )
+
+
+def _encoded(value: Any, name: str, path: Path) -> bytes:
+    try:
+        return value.encode() if isinstance(value, str) else bytes(value)
+    except UnicodeEncodeError:
+        shown = repr(value[:60])
+        raise InputError(f"{path} cannot hold {quoted(name)} that is not valid text, {shown}: repair it.") from None

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, to_numpy
+from hotshot.arrays import as_array, slices, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
-from hotshot.files.reading import FORMATS, by_suffix
+from hotshot.files.opening import FORMATS, by_suffix
 from hotshot.files.roles import integer_array, is_text
 from hotshot.files.samples import ROWS_AT_ONCE, FeatureSource, Samples, in_memory
 from hotshot.formatting import quoted
@@ -64,15 +64,15 @@ def write_features(
     ['wren', 'kite']
     """
     path = Path(path)
-    kind = by_suffix(path)
-    if kind is None or kind.write is None:
+    form = by_suffix(path)
+    if form is None or form.write is None:
         written = ", ".join(suffix for one in FORMATS.values() if one.write is not None for suffix in one.suffixes)
-        why = f"got {path.suffix or path.name!r}" if kind is None else f"hotshot only reads a {kind.name}"
+        why = f"got {path.suffix or path.name!r}" if form is None else f"hotshot only reads a {form.name}"
         raise ParameterError(f"Features are written as {written}; {why}: choose one of these suffixes.")
     check_writable(path)
     if not isinstance(source, FeatureSource):
         source = _source(source if isinstance(source, Samples) else Samples(*source))
-    kind.write(path, check_content(source, dtype, about))
+    form.write(path, check_content(source, dtype, about))
 
 
 def _source(samples: Samples) -> FeatureSource:
@@ -136,10 +136,10 @@ class Content:
         """The features alone."""
         return (X for X, _ in self.batches())
 
-    def refuse_nul(self, path: Path) -> None:
-        """Raise if labels have NUL characters, for formats that cannot store them."""
-        if any("\0" in label for label in self.classes if isinstance(label, str)):
-            raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
+    def labels(self) -> Iterator[np.ndarray]:
+        """The labels alone."""
+        classes = self.class_array
+        return (classes[self.codes[some]] for some in slices(self.n_samples, ROWS_AT_ONCE))
 
 
 def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
@@ -149,9 +149,8 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
     except (TypeError, ValueError, RecursionError) as error:
         raise ParameterError(f"about must be valid as JSON: {error}.") from None
     target = _target(source.dtype, dtype)
-    known: dict[Any, int] = {}
-    codes, types = [], set()
-    first = 0
+    numbers: dict[Any, int] = {}
+    codes, types, first = [np.zeros(0, np.int64)], set(), 0
     for X, y in source.batches(ROWS_AT_ONCE):
         converted(X, target, first)
         first += len(X)
@@ -160,18 +159,17 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
         types.add(_LABEL_TYPES[y.dtype.kind])
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise InputError(f"{source.path} has labels that are NaN or infinite: give every sample a label.")
-        codes.append(np.array([known.setdefault(label, len(known)) for label in y.tolist()], dtype=np.int64))
+        codes.append(np.array([numbers.setdefault(label, len(numbers)) for label in y.tolist()], dtype=np.int64))
     if first == 0 or len(types) > 1:
         raise InputError(f"{source.path} has no samples, or labels of several types: use one type.")
     if any(len(values) != first for values in source.columns.values()):
         raise InputError(
             f"{source.path} has {first} samples and another number of ids, texts or other columns: write it again."
         )
-    all_codes, classes = np.concatenate(codes or [np.zeros(0, np.int64)]), list(known)
     header = dict(source.about if about is None else about)
     # Of older files: it was that of the source.
     header.pop("hash", None)
-    return Content(source, first, target, all_codes, classes, "".join(types), header, source.columns)
+    return Content(source, first, target, np.concatenate(codes), list(numbers), "".join(types), header, source.columns)
 
 
 def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
@@ -190,9 +188,9 @@ def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
     return short
 
 
-def _target(own: np.dtype, dtype: str | np.dtype | None) -> np.dtype:
+def _target(stored: np.dtype, dtype: str | np.dtype | None) -> np.dtype:
     if dtype is not None and str(dtype) not in FLOATS:
         raise ParameterError(f"dtype must be one of {', '.join(FLOATS)} or None, got {quoted(str(dtype))}.")
-    if dtype is None and own.kind == "f" and own.itemsize > 8:
-        raise InputError(f"Features of type {own} cannot be written: pass dtype='float64'.")
-    return own if dtype is None else np.dtype(dtype)
+    if dtype is None and stored.kind == "f" and stored.itemsize > 8:
+        raise InputError(f"Features of type {stored} cannot be written: pass dtype='float64'.")
+    return stored if dtype is None else np.dtype(dtype)

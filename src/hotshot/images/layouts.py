@@ -22,8 +22,8 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.arrays_files import read_npy_header
 from hotshot.files.objects import need, refuse_damage
+from hotshot.files.child import as_text
 from hotshot.files.opening import damaged
-from hotshot.files.packing import as_text
 from hotshot.files.pickles import load_pickle
 from hotshot.formatting import quoted
 from hotshot.images.decode import ImageSplit, Picture
@@ -441,9 +441,9 @@ def _from_npz(file: File, blue_first: bool) -> list[Picture]:
     members = archive_tree(file.path, file.name).files
     need("images.npy" in members, "it has no array 'images'")
     data = members["images.npy"].read()
-    header = read_npy_header(BytesIO(data[: 2**14]), "array 'images'", file.path)
+    header = read_npy_header(BytesIO(data[: 2**14]), "array 'images'", len(data), file.path)
     array = np.frombuffer(data, header.dtype, offset=header.start)
-    need(not header.fortran, "its images are in Fortran's order")
+    need(header.order == "C", "its images are in Fortran's order")
     rows = _pixels(array.reshape(header.shape))[..., :: -1 if blue_first else 1]
     return [Picture(file, rows, i) for i in range(len(rows))]
 

@@ -19,7 +19,7 @@ from hotshot.arrays import slices
 from hotshot.bank import is_bank
 from hotshot.errors import InputError, LeftOutWarning, ParameterError
 from hotshot.files import FeatureSource, Samples, open_features
-from hotshot.files.reading import by_suffix
+from hotshot.files.opening import by_suffix
 from hotshot.files.samples import ID, TEXT, THUMBNAIL, in_memory
 from hotshot.files.tables import ID_NAMES, LABELS, SUFFIXES, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
