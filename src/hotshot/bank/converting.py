@@ -13,8 +13,7 @@ from hotshot.bank.bank import BaseClasses
 from hotshot.bank.store import DESCRIPTION, is_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
-from hotshot.files.opening import opened
-from hotshot.files.opening import sniff, split_part
+from hotshot.files.opening import opened, sniff, split_part
 from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, Batch, SeveralPartsError, in_memory
 from hotshot.version import __version__
 
