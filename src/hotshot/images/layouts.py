@@ -21,8 +21,8 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.arrays_files import read_npy_header
-from hotshot.files.objects import need, refuse_damage
 from hotshot.files.child import as_text
+from hotshot.files.objects import need, refuse_damage
 from hotshot.files.opening import damaged
 from hotshot.files.pickles import load_pickle
 from hotshot.formatting import quoted
