@@ -18,8 +18,8 @@ from hotshot.evaluation.stored import load_run
 from hotshot.files import read_features
 from hotshot.inputs.inputs import open_inputs
 from hotshot.paper.findings import load_findings
+from hotshot.report.explorer import Options
 from hotshot.report.reproduction import reproduction_part
-from hotshot.report.sources import Options
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
 

@@ -1,4 +1,4 @@
-"""Texts, thumbnails and ids on a page: each once, within 2 MB, and only what a browser may safely draw."""
+"""Texts, thumbnails and ids on a page: within 2 MB, and only what a browser may safely draw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hotshot.cli.report import report
 from hotshot.files import Samples, read_features
 from hotshot.files import write_features as write_file
 from hotshot.report import make_report
-from hotshot.report.sources import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageInputs
+from hotshot.report.explorer import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageRoom, shown_samples
 
 WEBP, JPEG, PNG = b"RIFF\x10\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"
 
@@ -24,31 +24,25 @@ def columns(n, ids=None, texts=None, thumbnails=None):
     return Samples(range(n), None, {name: values for name, values in given.items() if values is not None})
 
 
-def settings(support, queries):
-    """One task with these rows; the queries are (truth, chosen, row)."""
+def shown(samples, support=(0,), queries=(), room=None):
+    """What is said of the samples in one task with these rows; the queries are (truth, chosen, row)."""
     task = {"support": [[0, 0, 0, row] for row in support], "queries": [[0, 0, *query] for query in queries]}
-    return [{"tasks": [task]}]
-
-
-def shown(kept, rows=None):
-    inputs = PageInputs()
-    found = inputs.add(kept, settings(range(len(kept)) if rows is None else rows, []))
-    return inputs.values, found
+    return shown_samples(samples, [{"tasks": [task]}], room or PageRoom())
 
 
 @pytest.mark.parametrize(("content", "kind"), [(WEBP, "webp"), (JPEG, "jpeg"), (PNG, "png")])
 def test_images_are_embedded_under_their_own_type(content, kind):
-    values, found = shown(columns(1, ["a"], thumbnails=[content]))
-    assert values[0].startswith(f"data:image/{kind};base64,")
-    assert found == {"rows": {0: ["a", None, 0]}, "left_out": 0}
+    found = shown(columns(1, ["a"], thumbnails=[content]))
+    ((name, text, image),) = found["rows"].values()
+    assert (name, text, image.split(",")[0]) == ("a", None, f"data:image/{kind};base64")
+    assert found["left_out"] == 0
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"<svg onload=alert(1)>", b"GIF89a", b"RIFF\0\0\0\0WAVE", b" " + PNG, b"%PDF", b"\xff\xd8"]
 )
 def test_what_is_no_such_image_is_left_out(content):
-    assert shown(columns(1)) == shown(columns(1, thumbnails=[content]))
-    assert shown(columns(1)) == ([], {"rows": {}, "left_out": 0})
+    assert shown(columns(1, thumbnails=[content])) == shown(columns(1)) == {"rows": {}, "left_out": 0}
 
 
 @pytest.mark.parametrize(
@@ -65,39 +59,23 @@ def test_what_is_no_such_image_is_left_out(content):
     ],
 )
 def test_texts_stand_on_one_line_of_bounded_length(text, expected):
-    values, found = shown(columns(1, ["a"], [text]))
-    assert values == [expected] * (expected is not None)
-    assert found["rows"] == {0: ["a", None if expected is None else 0, None]}
+    assert shown(columns(1, ["a"], [text]))["rows"] == {0: ["a", expected, None]}
 
 
 def test_of_a_long_id_the_end_stays():
-    _, found = shown(columns(1, [f"{'folder/' * 10**5}\x07name.png"]))
-    name = found["rows"][0][0]
+    name = shown(columns(1, [f"{'folder/' * 10**5}\x07name.png"]))["rows"][0][0]
     assert len(name) == LONGEST_ID
     assert name.startswith("…")
     assert name.endswith("/\ufffdname.png")
 
 
-def test_what_is_the_same_is_embedded_once_for_all_parts():
-    inputs = PageInputs()
-    kept = columns(3, ["a", "b", "c"], ["same", "same", "other"], [PNG, JPEG, PNG])
-    first, second = (inputs.add(kept, settings([0, 1], [(0, 0, 2), (0, 1, 1)])) for _ in range(2))
-    assert first == second
-    assert first["rows"] == {0: ["a", 0, 1], 1: ["b", 0, 2], 2: ["c", 3, 1]}
-    assert len(inputs.values) == 4
-
-
 def test_room_goes_to_support_then_to_mistakes_and_the_rest_is_counted():
-    contents = [PNG + bytes([i]) * 400_000 for i in range(6)]
-    inputs = PageInputs()
-    found = inputs.add(columns(6), settings([5], [(0, 0, 0)]))
-    assert found == {"rows": {}, "left_out": 0}
-    kept = columns(6, list("abcdef"), thumbnails=contents)
-    found = inputs.add(kept, settings([5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)]))
+    samples, room = columns(6, list("abcdef"), thumbnails=[PNG + bytes([i]) * 400_000 for i in range(6)]), PageRoom()
+    found = shown(samples, [5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)], room)
     assert found["left_out"] == 2
-    assert {row: entry[2] for row, entry in found["rows"].items()} == {5: 0, 3: 1, 4: 2, 0: None, 1: None}
+    assert [row for row, (_, _, image) in found["rows"].items() if image] == [5, 3, 4]
     # A small one still fits.
-    assert inputs.add(columns(1, ["g"], ["text"]), settings([0], []))["rows"] == {0: ["g", 3, None]}
+    assert shown(columns(1, ["g"], ["text"]), room=room)["rows"] == {0: ["g", "text", None]}
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +86,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def embedded(page):
-    return json.loads(re.search(r'id="inputs">(.*?)</script>', page)[1])
+def explorers(page):
+    return [json.loads(found) for found in re.findall(r'id="part-\d-data">(.*?)</script>', page)]
 
 
 def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
@@ -117,19 +95,16 @@ def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
     # Each takes six times its length on the page.
     kept = columns(n, None, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)])
     page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept.columns), tasks=6)
-    size = len(re.search(r'id="inputs">(.*?)</script>', page)[1])
-    assert 0.98 * MOST_BYTES < size <= MOST_BYTES + 2
-    values = embedded(page)
-    assert len(set(values)) == len(values)
+    sizes = [len(rows) for rows in re.findall(r'"inputs":\{"rows":(.*?\]\})', page)]
+    assert 0.98 * MOST_BYTES < sum(sizes) < 1.01 * MOST_BYTES
     notes = re.findall(r"at most 2 MB of texts and thumbnails: (\d+) samples are shown by their ids only", page)
-    assert len(notes) == 2
-    assert notes[0] == notes[1]
-    assert int(notes[0]) > 5
+    assert [int(note) for note in notes] == [part["inputs"]["left_out"] for part in explorers(page)]
+    assert min(map(int, notes)) > 5
 
 
 def test_without_inputs_the_page_has_none_and_says_nothing(folder):
     page = make_report([folder / "run"], read, tasks=3)
-    assert embedded(page) == []
+    assert explorers(page)[0]["inputs"] == {"rows": {}, "left_out": 0}
     assert "2 MB" not in page
 
 
@@ -149,8 +124,7 @@ def test_the_command_shows_what_the_file_keeps(folder, tmp_path):
     page = out.read_text()
     assert SCRIPT not in page
     assert IMAGE not in page
-    values = embedded(page)
-    assert sum(value.startswith("data:image/png;base64,") for value in values) == 1
-    found = json.loads(re.search(r'id="part-1-data">(.*?)</script>', page)[1])
-    for row, (name, text, image) in found["inputs"]["rows"].items():
-        assert (name, values[text], values[image][:10]) == (f"{IMAGE}{row}", f"{SCRIPT} {row}", "data:image")
+    rows = explorers(page)[0]["inputs"]["rows"]
+    assert rows
+    for row, (name, text, image) in rows.items():
+        assert (name, text, image[:10]) == (f"{IMAGE}{row}", f"{SCRIPT} {row}", "data:image")

@@ -23,7 +23,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report import run as run_parts
-from hotshot.report.explorer import _method_to_explore
+from hotshot.report.explorer import method_to_explore
 from hotshot.report.page import as_data, breakable
 
 MISSING = "The task explorer is left out."
@@ -107,10 +107,10 @@ def test_a_report_says_who_classified_queries_jointly(fresh):
 def test_the_task_explorer_shows_queries_classified_one_by_one():
     hot = {"class": "hotshot.classifiers.hot.HOTClassifier", "parameters": {"base": "a bank"}}
     request = {"methods": {"hot": hot, "hot one by one": hot}, "batch": ["hot"]}
-    assert _method_to_explore(request) == "hot one by one"
-    assert _method_to_explore({**request, "batch": []}) == "hot"
+    assert method_to_explore(request) == "hot one by one"
+    assert method_to_explore({**request, "batch": []}) == "hot"
     with pytest.raises(InputError, match="here they were classified jointly"):
-        _method_to_explore({**request, "batch": ["hot", "hot one by one"]})
+        method_to_explore({**request, "batch": ["hot", "hot one by one"]})
 
 
 def test_a_report_names_nothing_to_load_and_allows_nothing(folder):
@@ -158,11 +158,11 @@ def test_data_in_a_script_is_data_only():
     assert json.loads(text) == hostile
 
 
-@pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", f"two  words {'y' * 45}\n z_", IMAGE, *NOVEL])
+@pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", "two  words\n z_", IMAGE, *NOVEL])
 def test_names_may_break_and_stay_whole(text):
     pieces = breakable(text).split("<wbr>")
     assert html.unescape("".join(pieces)) == text
-    assert all(len(word) <= 20 for piece in pieces for word in re.split(r"[\s_/-]+", html.unescape(piece)))
+    assert all(re.fullmatch(r"[^_/-]*[_/-]*", html.unescape(piece)) for piece in pieces)
 
 
 def test_the_explorer_has_the_worst_and_the_best_tasks_as_recorded(folder):

@@ -10,7 +10,8 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
-from hotshot.report.explorer import explore, make_explorer, select_tasks
+from hotshot.files import Samples
+from hotshot.report.explorer import Options, explore, make_explorer, select_tasks
 
 X_BASE, Y_BASE = make_bank(n_classes=12, seed=1, spread=1.0)
 X, Y = make_bank(n_classes=6, seed=2, spread=1.0)
@@ -38,23 +39,6 @@ def test_accuracies_are_those_of_an_evaluation(estimator, shots):
     for task in tasks:
         assert task["n_wrong"] == task["asked"] - task["right"]
         assert sum(own["right"] for own in task["classes"]) == task["right"]
-
-
-def test_the_base_classes_decide_the_power_as_in_an_evaluation():
-    base = BaseClasses.from_samples(np.abs(X_BASE), Y_BASE)
-    found = explore(HOTClassifier(base), np.abs(X), episodes(), [0])
-    # Few base classes: no root.
-    assert found == explore(HOTClassifier(base, power=1), np.abs(X), episodes(), [0])
-    assert found != explore(HOTClassifier(base, power=0.5), np.abs(X), episodes(), [0])
-
-
-def test_weights_are_whole_and_largest_first():
-    for task in explore(HOTClassifier(BASE), X, episodes(), range(4)):
-        for own in task["classes"]:
-            weights = [weight for _, weight in own["lenders"]]
-            assert weights == sorted(weights, reverse=True)
-            assert sum(weights) + own["others_share"] == pytest.approx(1, abs=1e-3)
-            assert len(weights) + own["others"] == len(BASE.names)
 
 
 def test_rows_are_those_of_the_samples():
@@ -143,7 +127,8 @@ def test_chosen_tasks_are_different_and_in_order(most, tasks):
 
 
 def test_an_explorer_without_an_evaluation_has_the_first_tasks():
-    found = make_explorer("hot", HOTClassifier(BASE), X, {1: episodes()}, 5)
+    request = {"ways": 4, "queries": 5, "seed": 3}
+    found = make_explorer("hot", HOTClassifier(BASE), Samples(X, Y), request, Options(tasks=5))
     assert [task["index"] for task in found["settings"][0]["tasks"]] == [0, 1, 2, 3, 4]
     assert found["total"] is None
     assert found["methods"] == ["hot"]

@@ -1,8 +1,14 @@
-"""The data of the task explorer: what a method did in the worst, the middle and the best tasks of a run, and why."""
+"""The data of the task explorer: what a method did in the worst, the middle and the best tasks of a run, and why.
+
+The features of a run are read again from where its folder says that they are, and the tasks are fitted anew.
+"""
 
 import json
+import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
 from threadpoolctl import threadpool_limits
 
-from hotshot.arrays import array_hash
+from hotshot.arrays import array_hash, check_features
 from hotshot.bank import BaseClasses
 from hotshot.classifiers import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.classifiers.explanation import Explanation, Reason, explain_model
 from hotshot.errors import HotshotError, HotshotWarning, InputError
 from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.evaluation.data import load_data
 from hotshot.evaluation.journal import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
-from hotshot.report.sources import Options
+from hotshot.files.samples import ID, Samples
 from hotshot.transport.costs import cosine
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
@@ -32,6 +39,136 @@ KINDS: dict[str, type[CalibratedClassifier]] = {
 # Base classes named for a class; samples and base classes named on each side of a wrong query; wrong queries of a task;
 # support samples named as most similar to a query.
 TOP_LENDERS, TOP_REASONS, MOST_WRONG, NEAREST = 8, 4, 40, 3
+# Bytes of texts and thumbnails on one page; characters of a text, and of an id, whose last ones tell paths apart.
+MOST_BYTES, LONGEST_TEXT, LONGEST_ID = 2_000_000, 1000, 100
+# What browsers draw, by its first bytes. Nothing else is embedded: SVG, for one, is a document.
+IMAGES = {
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+}
+# Control characters and halves of a character; all others are shown as they are, whatever the script.
+UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+# --- where the data of a run are
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data of a run come from: two feature files or an embedded bank; and the command that was run."""
+
+    base: Path | None = None
+    novel: Path | None = None
+    bank: str | None = None
+    command: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call the data: the bank, or the file of the novel classes."""
+        return self.bank or (self.novel.name if self.novel is not None else "unnamed features")
+
+
+# Base classes and `Samples` of the novel classes, or in their place features, labels and, if known, other columns.
+Reader = Callable[[Source], Sequence[Any]]
+
+
+def read_source(source: Source) -> tuple[BaseClasses, Samples]:
+    """The data of a run, from where its folder says that they are."""
+    if source.bank is None and (source.base is None or source.novel is None):
+        raise InputError("The folder does not record where the data are: pass them with --base and --novel.")
+    try:
+        return load_data(source.base, source.novel, source.bank)
+    except InputError as error:
+        raise InputError(f"{error} Pass the files of the run with --base and --novel.") from None
+
+
+@dataclass
+class PageRoom:
+    """Bytes that are left on a page for texts and thumbnails; all parts share them."""
+
+    left: int = MOST_BYTES
+
+    def has(self, value: str) -> bool:
+        """Whether there is room for a value, which is then taken."""
+        # With its comma, and as the page writes it: `<`, `>` and `&` take six characters.
+        size = len(json.dumps(value)) + 1 + 5 * sum(map(value.count, "<>&"))
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def shown_samples(samples: Samples, settings: list[dict[str, Any]], room: PageRoom) -> dict[str, Any]:
+    """What the page says of the samples in the tasks of an explorer, as JSON.
+
+    `rows` has, for each row of which more is known than its number, its id, text and thumbnail as a data URI, each of
+    which may be None. `left_out` is how many samples lack one of these for want of room.
+    """
+    tasks = [task for setting in settings for task in setting["tasks"]]
+    # Those that explain most come first: the support, then mistakes, then the other queries.
+    support = [row for task in tasks for *_, row in task["support"]]
+    queries = [(truth == chosen, row) for task in tasks for *_, truth, chosen, row in task["queries"]]
+    rows, left_out = {}, 0
+    for row in dict.fromkeys([*support, *(row for _, row in sorted(queries, key=lambda query: query[0]))]):
+        name = _shown(samples.ids[row], LONGEST_ID, end=True) if ID in samples.columns else None
+        text = None if samples.texts is None else _shown(samples.texts[row], LONGEST_TEXT) or None
+        image = b"" if samples.thumbnails is None else samples.thumbnails[row]
+        kind = next((kind for kind, start in IMAGES.items() if start.match(image)), None)
+        known = [text, kind and f"data:{kind};base64,{b64encode(image).decode()}"]
+        fitting = [value if value and room.has(value) else None for value in known]
+        left_out += fitting != known
+        if (name, *fitting) != (None, None, None):
+            rows[row] = [name, *fitting]
+    return {"rows": rows, "left_out": left_out}
+
+
+def _shown(text: str, longest: int, end: bool = False) -> str:
+    """A text on one line of at most so many characters, its start or its end."""
+    line = " ".join((text[-2 * longest :] if end else text[: 2 * longest]).split())
+    if len(line) > longest or len(text) > 2 * longest:
+        line = f"…{line[1 - longest :]}" if end else f"{line[: longest - 1]}…"
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", line)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a whole page is made: the arguments of `make_report`, and the room that its parts share."""
+
+    read: Reader = read_source
+    tasks: int = 24
+    reference: str | None = None
+    threshold: float = 0.5
+    data: Source | None = None
+    room: PageRoom = field(default_factory=PageRoom)
+
+    def source(self, about: Mapping[str, Any]) -> Source:
+        """The source that a `run.json` names, with the data where they are now; an empty one where it names none."""
+        recorded = about.get("source")
+        texts = {k: v for k, v in recorded.items() if isinstance(v, str) and v} if isinstance(recorded, dict) else {}
+        base, novel = (Path(texts[key]) if key in texts else None for key in ("base", "novel"))
+        source = Source(base, novel, texts.get("bank"), texts.get("command"))
+        moved = self.data or Source()
+        if moved == Source():
+            return source
+        if moved.bank is not None:
+            return replace(moved, command=source.command)
+        return Source(moved.base or base, moved.novel or novel, None, source.command)
+
+    def load(self, about: Mapping[str, Any]) -> tuple[BaseClasses, Samples]:
+        """The data of a run, checked."""
+        base, *given = self.read(self.source(about))
+        samples = given[0] if isinstance(given[0], Samples) else Samples(*given)
+        for name, values in samples.columns.items():
+            if len(values) != len(samples):
+                raise InputError(
+                    f"`read` returned {len(samples)} novel samples and {len(values)} {name}s: it must return one "
+                    f"{name} per sample."
+                )
+        return base, replace(samples, X=check_features(samples.X, "X_novel"), y=np.asarray(samples.y))
+
+
+# --- which method and tasks
 
 
 def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> dict[str, Any] | str:
@@ -44,73 +181,64 @@ def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> dict[st
 
 def run_explorer(run: StoredRun, options: Options) -> dict[str, Any]:
     """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
-    name = _method_to_explore(run.request)
-    source = options.source(run.about)
-    base, samples = options.load(source)
-    X, y = samples
-    _check_novel(run.request, X, y)
+    name = method_to_explore(run.request)
+    base, samples = options.load(run.about)
+    _check_novel(run.request, samples)
     estimator = _restored_method(run.request["methods"][name], base, name)
-    episodes = {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
-    made = make_explorer(name, estimator, X, episodes, options.tasks, run.evaluation)
-    return {**made, "data": source.name, "inputs": options.inputs.add(samples, made["settings"])}
+    made = make_explorer(name, estimator, samples, run.request, options, run.evaluation)
+    return {**made, "data": options.source(run.about).name}
 
 
 def reproduction_explorer(folder: Path, about: dict[str, Any], options: Options) -> dict[str, Any]:
     """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
     if not {"ways", "queries", "seed"} <= set(about):
         raise InputError("The folder does not record which tasks were drawn.")
-    source = options.source(about)
-    base, samples = options.load(source)
-    X, y = samples
-    evaluation = _gathered(folder, about, base, X, y)
-    episodes = {k: _drawn(y, about, k) for k in (evaluation.shots if evaluation else [1])}
-    made = make_explorer("hot", HOTClassifier(base), X, episodes, options.tasks, evaluation)
-    return {**made, "data": source.name, "inputs": options.inputs.add(samples, made["settings"])}
+    base, samples = options.load(about)
+    evaluation = _gathered(folder, about, base, samples)
+    made = make_explorer("hot", HOTClassifier(base), samples, about, options, evaluation)
+    return {**made, "data": options.source(about).name}
 
 
 def make_explorer(
     name: str,
     estimator: CalibratedClassifier,
-    X: np.ndarray,
-    episodes: Mapping[int | str, Episodes],
-    most: int,
+    samples: Samples,
+    request: Mapping[str, Any],
+    options: Options,
     evaluation: Evaluation | None = None,
 ) -> dict[str, Any]:
-    """The data of the task explorer, as JSON, of a method on tasks by number of shots.
+    """The data of the task explorer, as JSON, of a method on tasks with the ways, queries and seed of a request.
 
-    With results of the method on these tasks, they are the worst, the middle and the best ones, else the first.
+    With results of the method on these tasks, they are the worst, the middle and the best ones, else the first of
+    one shot.
     """
     assert estimator.base is not None
+    size = {key: request[key] for key in ("ways", "queries", "seed")}
     settings = []
-    for shots, tasks in episodes.items():
-        groups = dict.fromkeys(range(most), "")
-        results: dict[str, MethodResult] = {}
+    for shots in [1] if evaluation is None else evaluation.shots:
+        groups, results = dict.fromkeys(range(options.tasks), ""), {}
         if evaluation is not None:
-            results = {result.method: result for result in evaluation.results if result.shots == shots}
-            groups = select_tasks(results[name].accuracies, most)
-        explored = explore(estimator, X, tasks, groups)
-        for task in explored:
-            task["group"] = groups[task["index"]]
-            task["accuracy"] = task["right"] / task["asked"]
+            results = {result.method: result.accuracies for result in evaluation.results if result.shots == shots}
+            groups = select_tasks(results[name], options.tasks)
+        tasks = explore(estimator, samples.X, Episodes(samples.y, shots=shots, **size), groups)
+        for task in tasks:
+            index = task["index"]
+            task |= {"group": groups[index], "accuracy": task["right"] / task["asked"]}
             if evaluation is not None:
-                task["recorded"] = float(results[name].accuracies[task["index"]])
-                task["methods"] = [_accuracy(results.get(method), task["index"]) for method in evaluation.methods]
-        settings.append({"shots": shots, "tasks": explored})
+                task["recorded"] = float(results[name][index])
+                # A slow method may have seen the first tasks only.
+                known = (results.get(method, ())[index : index + 1] for method in evaluation.methods)
+                task["methods"] = [_rounded(accuracies[0]) if len(accuracies) else None for accuracies in known]
+        settings.append({"shots": shots, "tasks": tasks})
     return {
         "method": name,
         "methods": [name] if evaluation is None else evaluation.methods,
         "total": None if evaluation is None else evaluation.tasks,
-        "classes": [str(label) for label in next(iter(episodes.values())).names],
+        "classes": [str(label) for label in np.unique(samples.y)],
         "base": [str(label) for label in estimator.base.names],
         "settings": settings,
+        "inputs": shown_samples(samples, settings, options.room),
     }
-
-
-def _accuracy(result: MethodResult | None, index: int) -> float | None:
-    """Of a method in a task; None where it was not evaluated on it."""
-    if result is None or index >= len(result.accuracies):
-        return None
-    return _rounded(result.accuracies[index])
 
 
 def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
@@ -130,30 +258,24 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 
-def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int | str) -> Episodes:
-    return Episodes(y, ways=numbers["ways"], shots=shots, queries=numbers["queries"], seed=numbers["seed"])
-
-
-def _gathered(
-    folder: Path, about: dict[str, Any], base: BaseClasses, X: np.ndarray, y: np.ndarray
-) -> Evaluation | None:
+def _gathered(folder: Path, about: dict[str, Any], base: BaseClasses, samples: Samples) -> Evaluation | None:
     """Named methods at the numbers of shots at which H-OT was evaluated on most tasks of these samples."""
     results: dict[tuple[str, int | str], MethodResult] = {}
     for path in sorted(folder.glob("evaluations/*")):
         try:
             run = load_run(path)
-            _check_novel(run.request, X, y)
+            _check_novel(run.request, samples)
         except HotshotError:
             # Interrupted, or on another dataset.
             continue
         if any(run.request.get(key) != about[key] for key in ("ways", "queries", "seed")):
             continue
         for result in run.evaluation.results:
-            known = results.get((result.method, result.shots))
-            more = known is None or len(result.accuracies) > len(known.accuracies)
+            key = result.method, result.shots
+            is_longer = key not in results or len(result.accuracies) > len(results[key].accuracies)
             # Across domains a method has its usual name and other base classes.
-            if more and _has_base(run.request["methods"][result.method], base):
-                results[result.method, result.shots] = result
+            if is_longer and _has_base(run.request["methods"][result.method], base):
+                results[key] = result
     tasks = {k: len(result.accuracies) for (method, k), result in results.items() if method == "hot"}
     if not tasks:
         return None
@@ -163,31 +285,31 @@ def _gathered(
     return Evaluation(named, about["ways"], most, "hot")
 
 
-def _method_to_explore(request: dict[str, Any]) -> str:
+def method_to_explore(request: dict[str, Any]) -> str:
     """The first method of a run that borrows from base classes and classified the queries of a task one by one."""
     borrowing = [
-        name
+        str(name)
         for name, described in request["methods"].items()
         if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None
     ]
+    if not borrowing:
+        raise InputError("None of its methods borrows from base classes, so there is no transport to show.")
     for name in borrowing:
         if name not in request.get("batch", []):
-            return str(name)
-    if borrowing:
-        raise InputError("It shows queries that are classified one by one, and here they were classified jointly.")
-    raise InputError("None of its methods borrows from base classes, so there is no transport to show.")
+            return name
+    raise InputError("It shows queries that are classified one by one, and here they were classified jointly.")
 
 
-def _check_novel(request: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
+def _check_novel(request: dict[str, Any], samples: Samples) -> None:
     """Raise unless these are the novel samples of the run."""
-    if request["data"] != {"X_novel": array_hash(X), "y_novel": labels_hash(y)}:
+    if request["data"] != {"X_novel": array_hash(samples.X), "y_novel": labels_hash(samples.y)}:
         raise InputError("The novel samples are not those of the run (their hash differs): pass the file of the run.")
 
 
 def _has_base(described: dict[str, Any], base: BaseClasses) -> bool:
     """Whether a described method had these base classes, or none."""
-    own = described.get("parameters", {}).get("base")
-    return own is None or str(own).endswith(base.fingerprint)
+    recorded = described.get("parameters", {}).get("base")
+    return recorded is None or str(recorded).endswith(base.fingerprint)
 
 
 def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
@@ -207,6 +329,9 @@ def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) ->
         reason = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"The parameters of {name} cannot be restored from the run ({reason}).") from None
     return estimator
+
+
+# --- one task
 
 
 def explore(
@@ -238,28 +363,22 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
     explanation = explain_model(model, X[task.query[shown]] if len(shown) else None, rivals=truth[shown])
     support, queries = (model.transform_(X[rows]).astype(np.float64) for rows in (task.support, task.query))
     places = _places(model, np.concatenate([support, queries])).tolist()
-    targets = np.searchsorted(classes, task.support_labels)
+    targets = np.searchsorted(classes, task.support_labels).tolist()
     similarity = 1 - cosine(queries, support)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :NEAREST]
     base = {name: b for b, name in enumerate(model.base_names_)}
+    support_points = zip(places, targets, task.support.tolist(), strict=False)
+    query_points = zip(places[len(targets) :], truth.tolist(), chosen.tolist(), task.query.tolist(), strict=True)
     return {
         "index": int(index),
         "right": int(np.sum(chosen == truth)),
         "asked": len(truth),
         "names": np.searchsorted(episodes.names, classes).tolist(),
         "classes": _classes(model, task, explanation, confusion_matrix(truth, chosen, labels=range(len(classes)))),
-        "support": [
-            [*place, *numbers]
-            for place, *numbers in zip(places[: len(targets)], targets.tolist(), task.support.tolist(), strict=True)
-        ],
-        "queries": [
-            [*place, *numbers]
-            for place, *numbers in zip(
-                places[len(targets) :], truth.tolist(), chosen.tolist(), task.query.tolist(), strict=True
-            )
-        ],
+        "support": [[*place, *numbers] for place, *numbers in support_points],
+        "queries": [[*place, *numbers] for place, *numbers in query_points],
         "nearest": [
-            [(int(s), round(float(own[s]), 2)) for s in best] for own, best in zip(similarity, nearest, strict=True)
+            [(int(s), round(float(row[s]), 2)) for s in best] for row, best in zip(similarity, nearest, strict=True)
         ],
         "wrong": [
             {"query": int(i), **_why(reason, task.support, base)}
@@ -279,19 +398,17 @@ def _classes(
         weights = model.transfer_weights_[model.target_labels_ == label].mean(axis=0)
         order = np.argsort(-weights, kind="stable")
         order = order[weights[order] > 0]
-        own_share = np.mean([loan.own_share for loan in explanation.loans if loan.label == label])
+        taken_for = [[int(o), int(counts[o])] for o in np.argsort(-counts, kind="stable") if counts[o] and o != c]
         classes.append(
             {
                 "rows": task.support[task.support_labels == label].tolist(),
-                "own_share": _rounded(own_share),
+                "own_share": _rounded(np.mean([loan.own_share for loan in explanation.loans if loan.label == label])),
                 "lenders": [[int(b), _rounded(weights[b])] for b in order[:TOP_LENDERS]],
                 "others": len(order[TOP_LENDERS:]),
                 "others_share": _rounded(weights[order[TOP_LENDERS:]].sum()),
                 "asked": int(counts.sum()),
                 "right": int(counts[c]),
-                "taken_for": [
-                    [int(o), int(counts[o])] for o in np.argsort(-counts, kind="stable") if counts[o] and o != c
-                ],
+                "taken_for": taken_for,
             }
         )
     return classes
@@ -299,10 +416,13 @@ def _classes(
 
 def _why(reason: Reason, rows: np.ndarray, base: dict[Any, int]) -> dict[str, Any]:
     """What the gap between the class chosen and the right one is made of, and what gives most to either side of it."""
-    examples = [[int(rows[e.index]), _rounded(e.similarity), _rounded(e.contribution)] for e in reason.examples]
-    lenders = [
-        [base[x.name], _rounded(x.weight), _rounded(x.rival_weight), _rounded(x.contribution)] for x in reason.lenders
-    ]
+    evidence = {
+        "examples": [[int(rows[e.index]), _rounded(e.similarity), _rounded(e.contribution)] for e in reason.examples],
+        "lenders": [
+            [base[x.name], _rounded(x.weight), _rounded(x.rival_weight), _rounded(x.contribution)]
+            for x in reason.lenders
+        ],
+    }
     why: dict[str, Any] = {
         "chosen_probability": _rounded(reason.probability),
         "right_probability": _rounded(reason.rival_probability),
@@ -310,8 +430,8 @@ def _why(reason: Reason, rows: np.ndarray, base: dict[Any, int]) -> dict[str, An
     }
     for side, step in (("for_chosen", 1), ("for_right", -1)):
         why[side] = {
-            kind: [each for each in all_of[::step] if step * each[-1] > 0][:TOP_REASONS]
-            for kind, all_of in (("examples", examples), ("lenders", lenders))
+            kind: [each for each in everything[::step] if step * each[-1] > 0][:TOP_REASONS]
+            for kind, everything in evidence.items()
         }
     return why
 

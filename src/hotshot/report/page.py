@@ -15,9 +15,9 @@ from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
 from hotshot.files.opening import opened
+from hotshot.report.explorer import Options, Reader, Source, read_source
 from hotshot.report.reproduction import is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
-from hotshot.report.sources import Options, Reader, Source, read_source
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def make_report(
     --------
     The figures of a page take a second, so that this is not run:
 
-    >>> found = evaluate(methods, X, y, base=base, out="run")  # doctest: +SKIP
+    >>> evaluation = evaluate(methods, X, y, base=base, out="run")  # doctest: +SKIP
     >>> page = make_report(["run"], lambda source: (base, X, y))  # doctest: +SKIP
     >>> write_report("report.html", page)  # doctest: +SKIP
     """
@@ -86,24 +86,23 @@ def make_report(
     check_number("tasks", tasks, 0, MOST_EXPLORED)
     # Folders that follow each other often have the same data.
     options = Options(lru_cache(1)(read or read_source), tasks, reference, threshold, data)
-    parts: list[Part] = []
-    for number, folder in enumerate(map(Path, folders), 1):
-        part_id = f"part-{number}"
-        # Its `run.json` may hold anything.
-        with refuse_damage(folder, "run", HotshotError):
-            if is_reproduction(folder):
-                parts.append(reproduction_part(folder, part_id, options))
-            elif is_run(folder):
-                parts.append(run_part(load_run(folder), part_id, options))
-            else:
-                raise InputError(
-                    f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of "
-                    "these."
-                )
+    parts = [_part(Path(folder), f"part-{number}", options) for number, folder in enumerate(folders, 1)]
     for part in parts:
         if tasks and tell is not None and isinstance(part.explorer, str):
             tell(f"{part.heading}: the task explorer is left out. {part.explorer}")
-    return render(title, parts, options.inputs.values)
+    return render(title, parts)
+
+
+def _part(folder: Path, part_id: str, options: Options) -> Part:
+    # Its `run.json` may hold anything.
+    with refuse_damage(folder, "run", HotshotError):
+        if is_reproduction(folder):
+            return reproduction_part(folder, part_id, options)
+        if is_run(folder):
+            return run_part(load_run(folder), part_id, options)
+        raise InputError(
+            f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of these."
+        )
 
 
 def write_report(path: str | Path, text: str) -> None:
@@ -115,14 +114,6 @@ def write_report(path: str | Path, text: str) -> None:
         File to write, such as "report.html".
     text : str
         Result of ``make_report``.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(f"{folder}/report.html", "<!doctype html>")
-    ...     os.listdir(folder)
-    ['report.html']
     """
     check_report(path)
     write_text(path, text)
@@ -142,7 +133,7 @@ def check_report(path: str | Path) -> None:
     check_writable(path)
 
 
-def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> str:
+def render(title: str | None, parts: Sequence[Part]) -> str:
     """The HTML of a report; without a title, the page opens with what was found.
 
     All text stays text: the template escapes it, and a policy in its head lets the browser run the script of this
@@ -159,7 +150,6 @@ def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> s
         title=title,
         name=title or (parts[0].heading if len(parts) == 1 else f"{len(parts)} runs"),
         parts=parts,
-        inputs=inputs,
         generator=f"{GENERATOR} {__version__}",
         policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
@@ -187,9 +177,7 @@ def typeset(text: str) -> str:
 
 
 def breakable(text: str) -> "Markup":
-    """A name that may be broken where people read a gap, as in `names_of_classes`, and anywhere once it is long."""
+    """A name that may be broken where people read a gap, as in `names_of_classes`."""
     from markupsafe import Markup
 
-    pieces = re.findall(r"[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+", text)
-    # After a space it breaks by itself.
-    return Markup(re.sub(r"(?<=\s)<wbr>", "", Markup("<wbr>").join(pieces)))
+    return Markup("<wbr>").join(re.split(r"(?<=[_/-])(?![_/-])", text))

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ from hotshot.files.opening import opened
 from hotshot.formatting import count, listed
 from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
-from hotshot.report.explorer import explorer_or_reason, reproduction_explorer
+from hotshot.report.explorer import Options, explorer_or_reason, reproduction_explorer
 from hotshot.report.run import Drawing, Part
-from hotshot.report.sources import Options
 
 # What a section shows by itself; all else in its document says what was run.
 SHOWN = frozenset(("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source"))
@@ -32,22 +31,21 @@ def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
     """The part of a reproduction, its experiments in the order of the paper."""
     path = folder / "run.json"
     about = (read_object(path) if path.exists() else None) or {}
-    source = options.source(about)
+    source, order = options.source(about), list(EXPERIMENTS)
     names = sorted(path.parent.name for path in folder.glob(f"*/{FINDINGS}"))
-    order = list(EXPERIMENTS)
     names.sort(key=lambda name: order.index(name) if name in order else len(order))
     experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    counts = Counter(claim.verdict for experiment in experiments for claim in experiment["claims"])
-    data = about.get("data") or source.name
-    finding = f"{count(len(names), 'experiment')} of the paper on {data}, without a claim to check."
-    if counts:
-        finding = f"Of {counts.total()} claims of the paper, {_counted(counts)} on {data}."
+    verdicts = [claim.verdict for experiment in experiments for claim in experiment["claims"]]
+    data, how_many = about.get("data") or source.name, count(len(names), "experiment")
+    finding = f"{how_many} of the paper on {data}, without a claim to check."
+    if verdicts:
+        finding = f"Of {len(verdicts)} claims of the paper, {_counted(verdicts)} on {data}."
     return Part(
         kind="reproduction",
         id=part_id,
         heading=f"The paper on {data}",
         finding=finding,
-        lead=f"{count(len(names), 'experiment')} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
+        lead=f"{how_many} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
         "others were measured here. A claim holds if the 95% intervals of all its differences lie above 0, and does "
         "not hold if one lies below.",
         explorer=explorer_or_reason(lambda: reproduction_explorer(folder, about, options), options.tasks),
@@ -58,18 +56,17 @@ def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
     )
 
 
-def _counted(counts: Counter[str]) -> str:
+def _counted(verdicts: Iterable[str]) -> str:
     """`2 hold, 1 does not hold and 3 are undecided`, without the verdicts that no claim has."""
+    counts = Counter(verdicts)
     return listed([f"{counts[kind]} {verbs[counts[kind] > 1]}" for kind, verbs in VERBS.items() if counts[kind]])
 
 
-def _verdict(claims: list[Claim]) -> dict[str, str]:
+def _verdict(verdicts: list[str]) -> dict[str, str]:
     """The verdict on a table or figure of the paper in a few words, and its kind, for the style."""
-    counts = Counter(claim.verdict for claim in claims)
-    if len(counts) == 1:
-        (only,) = counts
-        return {"kind": only, "text": only if counts.total() == 1 else f"{only} ({counts.total()} claims)"}
-    return {"kind": "", "text": _counted(counts) if counts else "no claim"}
+    if len(set(verdicts)) != 1:
+        return {"kind": "", "text": _counted(verdicts) or "no claim"}
+    return {"kind": verdicts[0], "text": verdicts[0] + f" ({len(verdicts)} claims)" * (len(verdicts) > 1)}
 
 
 def _experiment(folder: Path, section: str) -> dict[str, Any]:
@@ -86,7 +83,7 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
             "title": title,
             "paper": str(document.get("paper", "")),
             "claims": claims,
-            "verdict": _verdict(claims),
+            "verdict": _verdict([claim.verdict for claim in claims]),
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
             "figures": [Drawing(f"{title}: {stem}", _read_svg(folder / f"{stem}.svg")) for stem in stems],
@@ -102,13 +99,9 @@ def _read_svg(path: Path) -> bytes:
     return content
 
 
-def _table(found: dict[str, Any]) -> Table:
-    return Table(
-        str(found["title"]),
-        tuple(str(column) for column in found["columns"]),
-        tuple(tuple(_cell(cell) for cell in row) for row in found["rows"]),
-        tuple(str(note) for note in found.get("notes", ())),
-    )
+def _table(document: dict[str, Any]) -> Table:
+    columns, notes = (tuple(str(text) for text in document.get(key, ())) for key in ("columns", "notes"))
+    return Table(str(document["title"]), columns, tuple(tuple(map(_cell, row)) for row in document["rows"]), notes)
 
 
 def _cell(cell: Any) -> str | Number | None:
@@ -126,5 +119,5 @@ def _texts(entries: dict[str, Any], left_out: Collection[str]) -> dict[str, str]
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(own)}" for key, own in value.items() if own != "")
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items() if part != "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

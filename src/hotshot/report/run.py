@@ -35,8 +35,7 @@ from hotshot.formatting import (
     shots_in_words,
 )
 from hotshot.paper.figures import file_content, grouped_bars, histogram
-from hotshot.report.explorer import explorer_or_reason, run_explorer
-from hotshot.report.sources import Options
+from hotshot.report.explorer import Options, explorer_or_reason, run_explorer
 from hotshot.transport import Status
 
 # Width of a bin of the histogram, in percent.
@@ -71,7 +70,7 @@ class Drawing:
 
     @property
     def address(self) -> str:
-        """The file as an address of itself."""
+        """The file as a data URI."""
         return f"data:image/svg+xml;base64,{b64encode(self.content).decode()}"
 
 
@@ -98,67 +97,62 @@ class Part:
 
 def run_part(run: StoredRun, part_id: str, options: Options) -> Part:
     """The part of a run; without the data it has no explorer, but the reason for that."""
-    found, source = run.evaluation, options.source(run.about)
+    evaluation, source = run.evaluation, options.source(run.about)
     if options.reference is not None:
-        found = replace(found, reference=check_reference(options.reference, found.methods))
+        evaluation = replace(evaluation, reference=check_reference(options.reference, evaluation.methods))
     explorer: dict[str, Any] | str = "It does not exist for the generalised setting."
-    if found.setting != GENERALISED:
+    if evaluation.setting != GENERALISED:
         explorer = explorer_or_reason(lambda: run_explorer(run, options), options.tasks)
-    methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
+    methods = count(len(evaluation.methods), "method") if len(evaluation.methods) > 1 else evaluation.methods[0]
     return Part(
         kind="run",
         id=part_id,
         heading=f"{methods} on {source.name}",
-        finding=finding(found),
-        lead=_lead(run, source.name),
+        finding=finding(evaluation),
+        lead=_lead(evaluation, run.request, source.name),
         explorer=explorer,
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
-        content=_content(found, options.threshold),
+        content=_content(evaluation, options.threshold),
     )
 
 
-def _content(found: Evaluation, threshold: float) -> dict[str, Any]:
+def _content(evaluation: Evaluation, threshold: float) -> dict[str, Any]:
     """What the template shows of a run; settings with measures of their own have other tables."""
-    closed = not found.setting.compared
-    several = len(found.methods) > 1
-    results = [result_table(found, k, threshold) for k in found.shots]
+    is_closed, has_rivals = not evaluation.setting.compared, len(evaluation.methods) > 1
+    *results, last = [result_table(evaluation, k, threshold) for k in evaluation.shots]
     # Notes that the last table repeats stand below that one only.
-    results = [replace(each, notes=()) if each.notes == results[-1].notes else each for each in results[:-1]] + results[
-        -1:
-    ]
+    results = [replace(table, notes=() if table.notes == last.notes else table.notes) for table in results]
     return {
-        "summaries": {shots_in_words(k).capitalize(): summary(found, k) for k in found.shots},
-        "beyond": beyond_the_mean(found, threshold),
-        "note": HOLM_NOTE if several else SORT_NOTE,
-        "results": results,
-        "sorted_by": 1 if closed else None,
-        "differences": _differences(found) if several and found.tasks > 1 else None,
-        "histograms": [_histogram(found, k) for k in found.shots] if closed else [],
-        "converged": all_converged(found),
-        "transport": transport_table(found),
-        "recall": [recall_table(found, k) for k in found.shots],
+        "summaries": {shots_in_words(k).capitalize(): summary(evaluation, k) for k in evaluation.shots},
+        "beyond": beyond_the_mean(evaluation, threshold),
+        "note": HOLM_NOTE if has_rivals else SORT_NOTE,
+        "results": [*results, last],
+        "sorted_by": 1 if is_closed else None,
+        "differences": _differences(evaluation) if has_rivals and evaluation.tasks > 1 else None,
+        "histograms": [_histogram(evaluation, k) for k in evaluation.shots] if is_closed else [],
+        "converged": all_converged(evaluation),
+        "transport": transport_table(evaluation),
+        "recall": [recall_table(evaluation, k) for k in evaluation.shots],
     }
 
 
-def _lead(run: StoredRun, data: str) -> str:
-    found, request = run.evaluation, run.request
-    ways = (
-        f"{found.ways}-way tasks" if isinstance(found.ways, int) else f"tasks of {found.ways.replace('-', ' to ')} ways"
-    )
-    shots = listed([str(k).replace("-", " to ") for k in found.shots])
-    each = " per number of shots" if len(found.shots) > 1 else ""
-    same = ", the same for every method" if len(found.methods) > 1 else ""
+def _lead(evaluation: Evaluation, request: dict[str, Any], data: str) -> str:
+    """What was run."""
+    ways, shots = evaluation.ways, listed([str(k).replace("-", " to ") for k in evaluation.shots])
+    tasks = f"{ways}-way tasks" if isinstance(ways, int) else f"tasks of {ways.replace('-', ' to ')} ways"
+    each = " per number of shots" if len(evaluation.shots) > 1 else ""
+    same = ", the same for every method" if len(evaluation.methods) > 1 else ""
     text = (
-        f"{listed(found.methods)} on {data}: {ways} with {shots} shot{'s' * (found.shots != [1])}, "
-        f"{count(found.tasks, 'task')}{each}{same}."
+        f"{listed(evaluation.methods)} on {data}: {tasks} with {shots} shot{'s' * (evaluation.shots != [1])}, "
+        f"{count(evaluation.tasks, 'task')}{each}{same}."
     )
     if "seed" in request:
         text += f" {queries_in_words(check_queries(request['queries']))}, seed {request['seed']}."
-    if found.jointly:
-        text += f" {batch_note(found.jointly, found.methods)}"
-    return f"{text} {LEVEL_NOTE}" if "level with" in finding(found) else text
+    if evaluation.jointly:
+        text += f" {batch_note(evaluation.jointly, evaluation.methods)}"
+    return f"{text} {LEVEL_NOTE}" if "level with" in finding(evaluation) else text
 
 
 def _facts(run: StoredRun) -> dict[str, str]:
@@ -168,9 +162,9 @@ def _facts(run: StoredRun) -> dict[str, str]:
         if key in request:
             value = request[key]
             facts[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
-    bases = (method["parameters"].get("base") for method in request["methods"].values())
-    if own := dict.fromkeys(str(base) for base in bases if base is not None):
-        facts["Base classes"] = ", ".join(own)
+    bases = [method["parameters"].get("base") for method in request["methods"].values()]
+    if any(base is not None for base in bases):
+        facts["Base classes"] = ", ".join(dict.fromkeys(str(base) for base in bases if base is not None))
     facts |= {f"{key}, SHA-256": str(value) for key, value in request["data"].items()}
     versions = run.about.get("versions")
     if isinstance(versions, dict):
@@ -179,28 +173,28 @@ def _facts(run: StoredRun) -> dict[str, str]:
 
 
 def _described(method: dict[str, Any]) -> str:
-    parameters = (f"{key} = {json.dumps(own, ensure_ascii=False)}" for key, own in method["parameters"].items())
+    parameters = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in method["parameters"].items())
     return "\n  ".join([str(method["class"]), *parameters])
 
 
-def _differences(found: Evaluation) -> Drawing:
+def _differences(evaluation: Evaluation) -> Drawing:
     """Leads of the reference with their intervals, the largest at the first number of shots on top."""
-    leads = {k: compared_leads(found, k) for k in found.shots}
-    first = leads[found.shots[0]]
+    leads = {k: compared_leads(evaluation, k) for k in evaluation.shots}
+    first = leads[evaluation.shots[0]]
     order = sorted(first, key=lambda method: -first[method].mean)
-    series = {shots_in_words(k): [percent(own[method]) for method in order] for k, own in leads.items()}
-    what = found.setting.measures.get(found.setting.compared, "accuracy")
-    over = "classes" if holds_for_new_classes(found) else "tasks"
-    title = f"Lead of {found.reference} over each method"
-    figure = grouped_bars(order, series, label=f"difference in {what}, points, 95% over {over}", zero=True, title=title)
+    series = {shots_in_words(k): [percent(by_method[method]) for method in order] for k, by_method in leads.items()}
+    what = evaluation.setting.measures.get(evaluation.setting.compared, "accuracy")
+    label = f"difference in {what}, points, 95% over {'classes' if holds_for_new_classes(evaluation) else 'tasks'}"
+    title = f"Lead of {evaluation.reference} over each method"
+    figure = grouped_bars(order, series, label=label, zero=True, title=title)
     return Drawing(f"{title}, with 95% intervals", file_content(figure, "svg"))
 
 
-def _histogram(found: Evaluation, shots: int | str) -> Drawing:
+def _histogram(evaluation: Evaluation, shots: int | str) -> Drawing:
     """Tasks by accuracy: the reference beside the best of the others."""
-    others = [method for method in found.methods if method != found.reference]
-    best = sorted(others, key=lambda method: -found[method, shots].accuracy.mean)[:1]
-    values = {method: 100 * found[method, shots].accuracies for method in (found.reference, *best)}
+    others = [method for method in evaluation.methods if method != evaluation.reference]
+    best = sorted(others, key=lambda method: -evaluation[method, shots].accuracy.mean)[:1]
+    values = {method: 100 * evaluation[method, shots].accuracies for method in (evaluation.reference, *best)}
     lowest = min(each.min() for each in values.values())
     edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
     title = f"Tasks by accuracy, {shots_in_words(shots)}"
@@ -208,38 +202,38 @@ def _histogram(found: Evaluation, shots: int | str) -> Drawing:
     return Drawing(f"{title}: {' beside '.join(values)}", file_content(figure, "svg"))
 
 
-def summary(found: Evaluation, shots: int | str) -> list[str]:
+def summary(evaluation: Evaluation, shots: int | str) -> list[str]:
     """How the reference compares with every other method at one number of shots.
 
     By accuracy and for new classes of the same kind if the run has intervals over classes, else by what the setting
     compares by and for these classes.
     """
-    reference, measure = found.reference, found.setting.compared
+    reference, measure = evaluation.reference, evaluation.setting.compared
+    results = {name: evaluation[name, shots] for name in evaluation.methods}
     means = {
         name: mean_interval(result.measures[measure]) if measure else result.accuracy_over_classes
-        for name in found.methods
-        for result in [found[name, shots]]
+        for name, result in results.items()
     }
-    what = found.setting.measures[measure] if measure else "accuracy"
+    what = evaluation.setting.measures[measure] if measure else "accuracy"
     sentences = [f"{what[:1].upper()}{what[1:]} of {reference}: {percent(means[reference])}%."]
-    others = [name for name in found.methods if name != reference]
-    if not others:
+    n_others = len(means) - 1
+    if not n_others:
         return sentences
-    if found.tasks == 1:
+    if evaluation.tasks == 1:
         return [*sentences, "One task cannot show a difference between methods."]
-    if not measure and not holds_for_new_classes(found):
+    if not measure and not holds_for_new_classes(evaluation):
         sentences.append("Every task has all classes: these differences hold for these classes only.")
-    leads = compared_leads(found, shots)
+    leads = compared_leads(evaluation, shots)
     standing = verdicts(leads)
     for which, opening in OPENINGS.items():
         # The smallest difference says most.
-        names = sorted((name for name in others if standing[name] == which), key=lambda name: abs(leads[name].mean))
+        names = sorted((name for name in leads if standing[name] == which), key=lambda name: abs(leads[name].mean))
         if names:
-            every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
+            every = f"the other {in_words(n_others)}: " if len(names) == n_others > 1 else ""
             distances = [f"{name} ({_distance(leads[name], which)})" for name in names[:MOST_NAMED]]
             more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
             sentences.append(f"{opening} {every}{listed([*distances, *more])}.")
-    best = max(found.methods, key=lambda name: means[name].mean)
+    best = max(means, key=lambda name: means[name].mean)
     if best != reference:
         sentences.append(f"The highest {what} is that of {best}: {percent(means[best])}%.")
     return sentences
@@ -251,40 +245,33 @@ def _distance(difference: Estimate, which: str) -> str:
     return f"by {percent(replace(difference, mean=abs(difference.mean)))} points"
 
 
-def beyond_the_mean(found: Evaluation, threshold: float) -> list[str]:
+def beyond_the_mean(evaluation: Evaluation, threshold: float) -> list[str]:
     """Bad tasks and classes in the closed setting, time, and transport problems that did not converge."""
-    sentences = []
-    for shots in found.shots if not found.setting.compared else ():
-        own = found[found.reference, shots]
-        low = int(np.sum(own.accuracies < threshold))
-        how_many = f"{low:,} of {found.tasks:,} tasks" if low else "no task"
-        worst = min(own.recall, key=lambda name: own.recall[name])
+    reference, sentences = evaluation.reference, []
+    for shots in evaluation.shots if not evaluation.setting.compared else ():
+        result = evaluation[reference, shots]
+        low = int(np.sum(result.accuracies < threshold))
+        how_many = f"{low:,} of {evaluation.tasks:,} tasks" if low else "no task"
+        worst = min(result.recall, key=lambda name: result.recall[name])
         sentences.append(
-            f"At {shots_in_words(shots)}, {how_many} of {found.reference} "
-            f"{'are' if low > 1 else 'is'} below {100 * threshold:g}%. Its worst class is "
-            f"“{shortened(worst, LONGEST_NAME, keep='ends')}”: {percentage(own.recall[worst], 0)} of its queries are "
-            "right."
+            f"At {shots_in_words(shots)}, {how_many} of {reference} {'are' if low > 1 else 'is'} below "
+            f"{100 * threshold:g}%. Its worst class is “{shortened(worst, LONGEST_NAME, keep='ends')}”: "
+            f"{percentage(result.recall[worst], 0)} of its queries are right."
         )
-    return [*sentences, _time(found), *unsolved(found)]
+    shots = evaluation.shots[0]
+    times = {name: evaluation[name, shots].seconds_per_task for name in evaluation.methods}
+    text = f"At {shots_in_words(shots)}, {reference} takes {milliseconds(times[reference])} ms per task on one core"
+    fastest = min(times, key=lambda name: times[name])
+    if fastest != reference:
+        text += f"; the fastest method, {fastest}, takes {milliseconds(times[fastest])} ms"
+    elif len(times) > 1:
+        text += ", less than any other method"
+    return [*sentences, f"{text}.", *unsolved(evaluation)]
 
 
-def _time(found: Evaluation) -> str:
-    shots = found.shots[0]
-    times = {name: found[name, shots].seconds_per_task for name in found.methods}
-    own = times.pop(found.reference)
-    text = f"At {shots_in_words(shots)}, {found.reference} takes {milliseconds(own)} ms per task on one core"
-    fastest = min(times, key=lambda name: times[name], default=None)
-    if fastest is None:
-        return f"{text}."
-    if times[fastest] > own:
-        return f"{text}, less than any other method."
-    return f"{text}; the fastest method, {fastest}, takes {milliseconds(times[fastest])} ms."
-
-
-def all_converged(found: Evaluation) -> list[str]:
+def all_converged(evaluation: Evaluation) -> list[str]:
     """That every transport problem converged, if it did."""
-    statuses = [result.statuses for result in found.results if result.statuses]
-    if not statuses or any(set(own) != {Status.CONVERGED} for own in statuses):
+    statuses = [result.statuses for result in evaluation.results if result.statuses]
+    if not statuses or any(set(counts) != {Status.CONVERGED} for counts in statuses):
         return []
-    total = sum(own[Status.CONVERGED] for own in statuses)
-    return [f"All {total:,} transport problems of the run converged."]
+    return [f"All {sum(c[Status.CONVERGED] for c in statuses):,} transport problems of the run converged."]

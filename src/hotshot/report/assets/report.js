@@ -17,8 +17,6 @@ function made(kind, ...children) {
 }
 
 const SHOWN_ERRORS = 8, MOST_CONFUSED = 12;
-// Texts and thumbnails of all tasks on the page, which say by number which is theirs.
-const INPUTS = JSON.parse(document.getElementById("inputs").textContent);
 const percent = (share, digits = 1) => (100 * share).toFixed(digits) + "%";
 const small = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : percent(share));
 const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
@@ -28,22 +26,15 @@ const shotsInWords = (k) => `${k} shot${k === 1 ? "" : "s"}`;
 const colour = (c) => `var(--c${[0, 4, 2, 3, 5, 7, 1, 6][c % 8]})`;
 const dot = (c) => made("span.dot", { "--colour": colour(c), "aria-hidden": "true" });
 const fact = (...children) => made("p.fact", ...children);
+const list = (kind, items) => made(kind, ...items.map((item) => made("li", ...[item].flat())));
+const bar = (share, own = "var(--accent)") =>
+  made("span.track", { "aria-hidden": "true" }, made("span", { "--share": percent(share, 2), "--colour": own }));
 
-function short(text, most) {
-  const characters = Array.from(text);
-  const half = Math.floor((most - 1) / 2);
-  return characters.length <= most ? text : characters.slice(0, half).join("") + "…" + characters.slice(-half).join("");
-}
-
-// Names break where people read a gap, as in names_of_classes, and anywhere once they are long.
-function name(text, kind = "bdi") {
-  const pieces = text.match(/[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+/gu) || [];
-  return made(kind, ...pieces.flatMap((piece, i) => (i ? [made("wbr"), piece] : [piece])));
-}
-
-function bar(share, own = "") {
-  const filled = { "--share": percent(Math.min(1, Math.max(0, share)), 2), ...(own && { "--colour": own }) };
-  return made("span.track", { "aria-hidden": "true" }, made("span", filled));
+// A name, without its middle where it is long; it may be broken where people read a gap, as in names_of_classes.
+function name(text, most = Infinity, kind = "bdi") {
+  const letters = Array.from(text), half = Math.floor((most - 1) / 2);
+  const short = letters.length <= most ? text : letters.slice(0, half).join("") + "…" + letters.slice(-half).join("");
+  return made(kind, ...short.split(/(?<=[_/-])(?![_/-])/).flatMap((piece) => [piece, made("wbr")]));
 }
 
 function sortable(table) {
@@ -54,17 +45,13 @@ function sortable(table) {
     const order = heading.getAttribute("aria-sort") === first ? other : first;
     headings.forEach((each) => each.removeAttribute("aria-sort"));
     heading.setAttribute("aria-sort", order);
-    const value = (row) => {
-      const found = row.cells[column].dataset.value;
-      return numeric && isNaN(found) ? undefined : found;
-    };
-    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+    const value = (row) => (numeric && isNaN(row.cells[column].dataset.value) ? undefined : row.cells[column].dataset.value);
+    table.tBodies[0].append(...[...table.tBodies[0].rows].sort((a, b) => {
       const [x, y] = [value(a), value(b)];
       // Empty cells stay last, whatever the order.
       if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
       return (order === "ascending" ? 1 : -1) * (numeric ? x - y : x.localeCompare(y, undefined, { numeric: true }));
-    });
-    table.tBodies[0].append(...rows);
+    }));
   }));
 }
 
@@ -91,32 +78,27 @@ function openTarget() {
 // What the page shows of a single task, as elements.
 function taskParts(data, task, prefix) {
   const label = (c) => data.classes[task.names[c]];
+  const classes = task.names.map((_, c) => c);
   const largest = Math.max(...task.classes.flatMap((own) => own.lenders.map(([, weight]) => weight)), 1e-9);
-  // The id of a sample, its text and its thumbnail, where they are known.
   const known = (row) => {
-    const [id, text, image] = (data.inputs.rows[row] || []).map((value, i) => (i && value !== null ? INPUTS[value] : value));
+    const [id, text, image] = data.inputs.rows[row] || [];
     return { id: id || `row ${row}`, text, image };
-  };
-  const described = (row) => {
-    const { id, text } = known(row);
-    return text ? `${short(text, 90)} (${id})` : id;
   };
 
   // A sample as a reader can judge it: thumbnail, text and id, and under them what else there is to say.
   function sample(row, ...more) {
     const { id, text, image } = known(row);
-    const said = text ? [made("bdi.said", { title: text }, short(text, 140))] : [];
-    const words = made("span.words", ...said, name(id, text || image ? "bdi.id" : "bdi"), ...more);
+    const said = text ? [name(text, 140, "bdi.said")] : [];
+    if (text) said[0].title = text;
+    const words = made("span.words", ...said, name(id, Infinity, text || image ? "bdi.id" : "bdi"), ...more);
     return made("span.sample", ...(image ? [made("img", { src: image, alt: text || id, title: id })] : []), words);
   }
 
   // The support samples most similar to a query.
-  function nearest(query) {
-    return made("ul.samples", ...task.nearest[query].map(([s, similarity]) => {
-      const [, , c, row] = task.support[s];
-      return made("li", sample(row, made("span.fact", dot(c), name(short(label(c), 40)), `, ${cosine(similarity)}`)));
-    }));
-  }
+  const nearest = (query) => list("ul.samples", task.nearest[query].map(([s, similarity]) => {
+    const [, , c, row] = task.support[s];
+    return sample(row, made("span.fact", dot(c), name(label(c), 40), `, ${cosine(similarity)}`));
+  }));
 
   function open(query) {
     const detail = document.getElementById(`${prefix}-query-${query}`);
@@ -129,57 +111,55 @@ function taskParts(data, task, prefix) {
 
   function map() {
     const [width, height, edge] = [200, 130, 8];
-    const place = ([x, y]) => [edge + x * (width - 2 * edge), height - edge - y * (height - 2 * edge)];
+    const place = (x, y) => [edge + x * (width - 2 * edge), height - edge - y * (height - 2 * edge)];
+    const hint = (row, words) => made("svg:title", [known(row).text, known(row).id].filter(Boolean).join(" · ") + ": " + words);
     const picture = made("svg:svg.map", { viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": "Support samples and queries as the classifier sees them" });
     // Mistakes lie on top.
-    const queries = task.queries.map((point, query) => [...point, query]);
-    queries.sort((a, b) => (a[2] !== a[3]) - (b[2] !== b[3]));
-    for (const [x, y, truth, chosen, row, query] of queries) {
-      const wrong = truth !== chosen;
-      const [cx, cy] = place([x, y]);
-      const hint = `${described(row)}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
+    const queries = task.queries.map((point, query) => [...point, query]).sort((a, b) => (a[2] !== a[3]) - (b[2] !== b[3]));
+    for (const [px, py, truth, chosen, row, query] of queries) {
+      const [cx, cy] = place(px, py), wrong = truth !== chosen;
+      const words = label(truth) + (wrong ? `, taken for ${label(chosen)}` : "");
       picture.append(made(wrong ? "svg:circle.query.error" : "svg:circle.query", { cx, cy, r: wrong ? 2.6 : 2.1,
-        style: `fill:${colour(truth)}`, "data-query": query }, made("svg:title", hint)));
+        style: `fill:${colour(truth)}`, "data-query": query }, hint(row, words)));
       picture.lastChild.addEventListener("click", () => open(query));
     }
     for (const [px, py, truth, row] of task.support) {
-      const [x, y] = place([px, py]);
+      const [x, y] = place(px, py);
       picture.append(made("svg:rect.support", { x: x - 2.8, y: y - 2.8, width: 5.6, height: 5.6, transform: `rotate(45 ${x} ${y})`,
-        style: `fill:${colour(truth)}` }, made("svg:title", `${described(row)}: support of ${label(truth)}`)));
+        style: `fill:${colour(truth)}` }, hint(row, `support of ${label(truth)}`)));
     }
     return picture;
   }
 
   function methods() {
-    const order = data.methods.map((_, m) => m).filter((m) => task.methods[m] !== null);
-    const rows = order.sort((a, b) => task.methods[b] - task.methods[a]).map((m) => made("li",
-      name(data.methods[m], data.methods[m] === data.method ? "bdi.name.own" : "bdi.name"),
-      bar(task.methods[m]), made("span.value", percent(task.methods[m]))));
-    return [made("h5", "Methods on this task"), made("ol.bars.wide", ...rows),
+    const order = data.methods.map((_, m) => m).filter((m) => task.methods[m] !== null).sort((a, b) => task.methods[b] - task.methods[a]);
+    const rows = order.map((m) => [name(data.methods[m], Infinity, data.methods[m] === data.method ? "bdi.name.own" : "bdi.name"),
+      bar(task.methods[m]), made("span.value", percent(task.methods[m]))]);
+    return [made("h5", "Methods on this task"), list("ol.bars.wide", rows),
       fact(`Share of the ${task.asked} queries that were right, as recorded by the run.`)];
   }
 
   function confusion() {
-    if (task.names.length > MOST_CONFUSED) return [];
+    if (classes.length > MOST_CONFUSED) return [];
     const asked = Math.max(...task.classes.map((own) => own.asked));
-    const all = task.names.map((_, c) => c);
-    const head = all.map((c) => made("th", { scope: "col", title: label(c) }, dot(c), made("span.unseen", label(c))));
-    const rows = all.map((truth) => made("tr", made("th", { scope: "row" }, dot(truth), name(short(label(truth), 40))),
-      ...all.map((chosen) => {
-        const count = task.queries.filter((query) => query[2] === truth && query[3] === chosen).length;
-        return made(truth === chosen ? "td.hit" : "td.miss", { "--share": percent(count / asked, 0) }, String(count || "·"));
-      })));
+    const head = classes.map((c) => made("th", { scope: "col", title: label(c) }, dot(c), made("span.unseen", label(c))));
+    const cell = (truth, chosen) => {
+      const count = task.queries.filter((query) => query[2] === truth && query[3] === chosen).length;
+      return made(truth === chosen ? "td.hit" : "td.miss", { "--share": percent(count / asked, 0) }, String(count || "·"));
+    };
+    const rows = classes.map((truth) => made("tr", made("th", { scope: "row" }, dot(truth), name(label(truth), 40)),
+      ...classes.map((chosen) => cell(truth, chosen))));
     const corner = made("td", made("span.unseen", "right class"));
-    const table = made("table.confusion", made("thead", made("tr", corner, ...head)), made("tbody", ...rows));
-    return [made("h5.apart", "Confusion: right class in rows, answer in columns"), made("div.narrow", table)];
+    return [made("h5.apart", "Confusion: right class in rows, answer in columns"),
+      made("div.narrow", made("table.confusion", made("thead", made("tr", corner, ...head)), made("tbody", ...rows)))];
   }
 
   function overview() {
-    const legend = task.names.map((_, c) => made("li", dot(c), name(short(label(c), 40))));
-    legend.push(made("li", made("span.dot.support"), "support"));
-    if (task.n_wrong) legend.push(made("li", made("span.dot.error"), "wrong: click to see why"));
-    const cards = [made("div.card", made("h5", "Support and queries in the plane of the logits"), map(), made("ul.legend", ...legend))];
+    const legend = classes.map((c) => [dot(c), name(label(c), 40)]);
+    legend.push([made("span.dot.support"), "support"]);
+    if (task.n_wrong) legend.push([made("span.dot.error"), "wrong: click to see why"]);
+    const cards = [made("div.card", made("h5", "Support and queries in the plane of the logits"), map(), list("ul.legend", legend))];
     if (task.methods) cards.push(made("div.card.others", ...methods()));
     cards.at(-1).append(...confusion());
     return made("div.overview", ...cards);
@@ -187,35 +167,35 @@ function taskParts(data, task, prefix) {
 
   function classCard(own, c) {
     const right = fact(`${own.right} of ${own.asked} queries right`);
-    own.taken_for.forEach(([other, times], i) => right.append(i ? ", " : "; taken for ", name(short(label(other), 60)), ` ${times}×`));
-    const bars = own.lenders.map(([b, weight]) =>
-      made("li", name(data.base[b], "bdi.name"), bar(weight / largest, colour(c)), made("span.value", small(weight))));
-    if (own.others) bars.push(made("li.rest", made("span.name", `${own.others} more together`), made("span"), made("span.value", small(own.others_share))));
+    own.taken_for.forEach(([other, times], i) => right.append(i ? ", " : "; taken for ", name(label(other), 60), ` ${times}×`));
+    const bars = list("ol.bars", own.lenders.map(([b, weight]) =>
+      [name(data.base[b], Infinity, "bdi.name"), bar(weight / largest, colour(c)), made("span.value", small(weight))]));
+    const more = [made("span.name", `${own.others} more together`), made("span"), made("span.value", small(own.others_share))];
+    if (own.others) bars.append(made("li.rest", ...more));
     return made("div.card", { "--colour": colour(c) }, made("h5", name(label(c))), fact("Support:"),
-      made("ul.samples", ...own.rows.map((row) => made("li", sample(row)))), right,
+      list("ul.samples", own.rows.map((row) => sample(row))), right,
       made("div.strip", { "aria-hidden": "true" }, made("span", { "--share": percent(own.own_share) })),
-      fact(`${percent(own.own_share, 0)} of the mean comes from its support; the rest is borrowed from`), made("ol.bars", ...bars));
+      fact(`${percent(own.own_share, 0)} of the mean comes from its support; the rest is borrowed from`), bars);
   }
 
   function evidence(c, { examples, lenders }, chosen, right) {
-    const samples = examples.map(([row, similarity, given]) =>
-      made("li", sample(row, made("span.fact", `${signed(given)}, ${cosine(similarity)}`))));
+    const samples = examples.map(([row, similarity, given]) => sample(row, made("span.fact", `${signed(given)}, ${cosine(similarity)}`)));
     const most = Math.max(...lenders.flatMap((lender) => [lender[1], lender[2]]), 1e-9);
-    const head = [chosen, right].map((each) => made("th", { scope: "col" }, "lends to ", name(short(label(each), 24))));
+    const head = [chosen, right].map((each) => made("th", { scope: "col" }, "lends to ", name(label(each), 24)));
     const rows = lenders.map(([b, toChosen, toRight, given]) => made("tr", made("th", { scope: "row" }, name(data.base[b])),
       ...[[toChosen, chosen], [toRight, right]].map(([weight, to]) => made("td", small(weight), bar(weight / most, colour(to)))),
       made("td.number", signed(given))));
     const table = made("table", made("thead", made("tr", made("th", { scope: "col" }, "base class"), ...head,
       made("th.number", { scope: "col" }, "contribution"))), made("tbody", ...rows));
-    return made("div", made("h6", "Evidence for ", name(short(label(c), 60))),
-      fact(examples.length ? "Support samples:" : "Support samples: none"), made("ul.samples", ...samples),
+    return made("div", made("h6", "Evidence for ", name(label(c), 60)),
+      fact(examples.length ? "Support samples:" : "Support samples: none"), list("ul.samples", samples),
       lenders.length ? table : fact("Base classes: none"));
   }
 
   function mistake(wrong, i) {
     const [, , truth, chosen, row] = task.queries[wrong.query];
-    const verdict = made("span", made("b", name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
-      made("b.taken", name(short(label(chosen), 60))), ` (${percent(wrong.chosen_probability, 0)})`);
+    const verdict = made("span", made("b", name(label(truth), 60)), ` (${percent(wrong.right_probability, 0)}) taken for `,
+      made("b.taken", name(label(chosen), 60)), ` (${percent(wrong.chosen_probability, 0)})`);
     const [gap, own, lent, rest] = wrong.parts.map(signed);
     const why = made("div.why", made("div.near", made("h6", "Nearest examples"), nearest(wrong.query)),
       fact(`Gap ${gap}: support samples ${own}, lent means ${lent}, rest ${rest}.`),
@@ -228,42 +208,38 @@ function taskParts(data, task, prefix) {
 
   function mistakes() {
     if (!task.n_wrong) return made("div.errors", made("h5", `All ${task.asked} queries are right.`));
-    const list = made("div.list", ...task.wrong.map(mistake));
+    const details = task.wrong.map(mistake);
     const box = made("div.errors", made("h5", task.n_wrong === 1 ? "One query is wrong" : `${task.n_wrong} queries are wrong`),
       made("p.note", "The most confident mistakes first. The gap is the logit of the class chosen minus that of the right "
         + "class. Support samples of both classes contribute to it, and so do base classes through the means that they lend; positive "
         + "contributions are for the class chosen, negative ones for the right class. The rest is other classes, covariances and "
-        + "intercepts. Similarity is the cosine between the query and the sample."), list);
-    if (task.wrong.length > SHOWN_ERRORS) {
-      const more = made("button.more", { type: "button" }, `Show ${task.wrong.length - SHOWN_ERRORS} more`);
+        + "intercepts. Similarity is the cosine between the query and the sample."), made("div.list", ...details));
+    if (details.length > SHOWN_ERRORS) {
+      const more = made("button.more", { type: "button" }, `Show ${details.length - SHOWN_ERRORS} more`);
       more.addEventListener("click", () => {
-        const hidden = [...list.children].filter((detail) => detail.hidden);
-        hidden.forEach((detail) => { detail.hidden = false; });
+        details.forEach((detail) => { detail.hidden = false; });
         more.remove();
-        hidden[0].querySelector("summary").focus();
+        details[SHOWN_ERRORS].querySelector("summary").focus();
       });
       box.append(more);
     }
-    if (task.n_wrong > task.wrong.length) box.append(made("p.note", `${task.n_wrong - task.wrong.length} more are left out of this file.`));
+    if (task.n_wrong > details.length) box.append(made("p.note", `${task.n_wrong - details.length} more are left out of this file.`));
     return box;
   }
 
   function rightQueries() {
-    const right = task.queries.map((_, query) => query).filter((query) => task.queries[query][2] === task.queries[query][3]);
-    const items = right.map((query) => {
-      const [, , c, , row] = task.queries[query];
-      const verdict = made("span.fact", dot(c), name(short(label(c), 60)), ", right");
-      return made("li", { id: `${prefix}-query-${query}`, tabindex: "-1" }, sample(row, verdict), nearest(query));
-    });
+    const right = task.queries.map((query, i) => [...query, i]).filter(([, , truth, chosen]) => truth === chosen);
+    const items = right.map(([, , c, , row, query]) => made("li", { id: `${prefix}-query-${query}`, tabindex: "-1" },
+      sample(row, made("span.fact", dot(c), name(label(c), 60), ", right")), nearest(query)));
     const title = made("summary", right.length === 1 ? "One query is right" : `${right.length} queries are right`);
     return right.length ? [made("details.rights", title, made("p.note", "Each with its nearest examples."), made("ul.right", ...items))] : [];
   }
 
   const numbered = Object.values(data.inputs.rows).every(([id]) => id === null);
   const rows = numbered ? ` Rows are those of the novel samples of ${data.data}, counted from 0.` : "";
-  const other = task.recorded !== undefined && Math.abs(task.recorded - task.accuracy) > 1e-9;
+  const differs = task.recorded !== undefined && Math.abs(task.recorded - task.accuracy) > 1e-9;
   return [
-    ...(other ? [made("p.note", `The run recorded ${percent(task.recorded)}: random draws of the method differ here.`)] : []),
+    ...(differs ? [made("p.note", `The run recorded ${percent(task.recorded)}: random draws of the method differ here.`)] : []),
     overview(), made("div.classes", ...task.classes.map(classCard)),
     made("p.note", `Bars of base classes are relative to the largest weight in this task, ${small(largest)}.${rows}`),
     mistakes(), ...rightQueries(),
@@ -282,8 +258,8 @@ function explorer(root) {
   const shots = select(data.settings.map((setting, i) => [i, shotsInWords(setting.shots)]));
   const order = select([["accuracy", "accuracy"], ["number", "number"]]);
   const choice = select([]);
-  const previous = button("‹ Previous", { "aria-keyshortcuts": "ArrowLeft" }, () => step(-1));
-  const next = button("Next ›", { "aria-keyshortcuts": "ArrowRight" }, () => step(1));
+  const previous = button("‹ Previous", { "aria-keyshortcuts": "ArrowLeft" }, () => show(-1));
+  const next = button("Next ›", { "aria-keyshortcuts": "ArrowRight" }, () => show(1));
   const jumps = ["Worst", "Median", "Best"].map((which, i) => button(which, { "data-jump": which.toLowerCase() }, () => jump(i / 2)));
   const labels = [["Shots", shots], ["Task", choice], ["Sort by", order]].slice(data.settings.length > 1 ? 0 : 1);
   const spoken = made("p.unseen", { role: "status", "aria-live": "polite" });
@@ -293,12 +269,13 @@ function explorer(root) {
 
   const setting = () => data.settings[Number(shots.value)];
   const sorted = (by) => setting().tasks.slice().sort((a, b) => (by === "accuracy" && a.accuracy - b.accuracy) || a.index - b.index);
-  const position = (tasks) => tasks.findIndex((task) => String(task.index) === choice.value);
 
-  function show() {
+  // The task chosen, and the one before or after it if asked.
+  function show(by = 0) {
     const tasks = sorted(order.value);
-    const at = position(tasks);
-    const task = tasks[at];
+    const at = tasks.findIndex((task) => String(task.index) === choice.value) + by, task = tasks[at];
+    if (!task) return;
+    choice.value = String(task.index);
     // Not "disabled": a button that is would swallow the arrow keys while it has the focus.
     previous.setAttribute("aria-disabled", String(at <= 0));
     next.setAttribute("aria-disabled", String(at >= tasks.length - 1));
@@ -308,7 +285,7 @@ function explorer(root) {
     if (held) place.focus({ preventScroll: true });
   }
 
-  function list(index) {
+  function choose(index) {
     choice.replaceChildren(...sorted(order.value).map((task) => made("option", { value: task.index },
       `${task.index} — ${percent(task.accuracy)}${task.group ? ", " + task.group : ""}`)));
     choice.value = String(index);
@@ -318,25 +295,17 @@ function explorer(root) {
   // To the task at this share of all, from the worst.
   function jump(share) {
     const tasks = sorted("accuracy");
-    list(tasks[Math.floor(share * (tasks.length - 1))].index);
+    choose(tasks[Math.floor(share * (tasks.length - 1))].index);
   }
 
-  function step(by) {
-    const tasks = sorted(order.value);
-    const task = tasks[position(tasks) + by];
-    if (!task) return;
-    choice.value = String(task.index);
-    show();
-  }
-
-  choice.addEventListener("change", show);
-  order.addEventListener("change", () => list(choice.value));
+  choice.addEventListener("change", () => show());
+  order.addEventListener("change", () => choose(choice.value));
   shots.addEventListener("change", () => jump(0));
   root.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.tagName === "SELECT") return;
     event.preventDefault();
-    step(by);
+    show(by);
   });
   jump(0);
 }
