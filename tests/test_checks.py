@@ -23,10 +23,7 @@ def with_entry(value, dtype=np.float64):
     [
         pytest.param(with_entry(np.nan), "NaN or infinity in 1 entries.*row 1, column 0.*repair", id="nan"),
         pytest.param(with_entry(np.inf), "NaN or infinity.*row 1, column 0", id="inf"),
-        pytest.param(with_entry(-np.inf), "NaN or infinity", id="minus inf"),
-        pytest.param(with_entry(np.nan, np.float16), "NaN or infinity", id="nan in float16"),
         pytest.param([1.0, 2.0], r"2-dimensional.*\(2,\).*reshape", id="1-D"),
-        pytest.param(3.0, "2-dimensional", id="0-D"),
         pytest.param(np.ones((2, 2, 2)), r"2-dimensional.*\(2, 2, 2\)", id="3-D"),
         pytest.param(np.ones((0, 3)), "at least one sample", id="no samples"),
         pytest.param(np.ones((3, 0)), "one feature", id="no features"),
@@ -35,10 +32,8 @@ def with_entry(value, dtype=np.float64):
         pytest.param([[1.0], [1.0, 2.0]], "rectangular", id="ragged"),
         pytest.param([[1j, 2.0]], "numbers.*convert", id="complex list"),
         pytest.param(np.array([[1j, 2.0]]), "real.*modulus", id="complex array"),
-        pytest.param(None, "numbers", id="None"),
         pytest.param([[None, 1.0]], "numbers", id="None inside"),
         pytest.param({"a": [1.0]}, "numbers", id="dict"),
-        pytest.param(np.array([["a", "b"]]), "numbers", id="array of strings"),
         pytest.param(np.array([["a", 1.0]], dtype=object), "numbers", id="array of objects"),
         pytest.param(np.array([["2020-01-01"]], dtype="M8[D]"), "numbers", id="dates"),
     ],
@@ -50,16 +45,9 @@ def test_bad_features_are_refused_by_name(X, message):
 
 @pytest.mark.parametrize(
     ("given", "returned"),
-    [
-        (np.float16, np.float32),
-        (np.float32, np.float32),
-        (np.float64, np.float64),
-        (np.int8, np.float64),
-        (np.int64, np.float64),
-        (np.uint8, np.float64),
-        (bool, np.float64),
-    ],
-)
+    [(np.float16, np.float32), (np.float32, np.float32), (np.float64, np.float64), (np.int8, np.float64),
+     (np.uint8, np.float64), (bool, np.float64)],
+)  # fmt: skip
 def test_dtypes(given, returned):
     X = np.array(GOOD).astype(given)
     got = check_features(X)
@@ -112,18 +100,14 @@ def test_series_with_missing_labels_are_refused(dtype):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
+        pytest.param(np.array([b"\xff", b"a", b"b"]), "not UTF-8, such as", id="bytes"),
         pytest.param([1, 2], r"one label per sample \(3\).*\(2,\)", id="too few"),
-        pytest.param([1, 2, 3, 4], r"one label per sample \(3\)", id="too many"),
         pytest.param([[1], [2], [3]], r"one label per sample.*\(3, 1\)", id="2-D"),
         pytest.param("abc", "one label per sample", id="one string"),
-        pytest.param(5, "one label per sample", id="one number"),
         pytest.param(None, "one label per sample", id="nothing"),
         pytest.param([1.0, np.nan, 2.0], "NaN or infinity.*every sample a label", id="nan"),
-        pytest.param([1.0, np.inf, 2.0], "NaN or infinity", id="inf"),
         pytest.param(np.array([1, "a", 2], dtype=object), "cannot be sorted.*one type", id="mixed objects"),
         pytest.param(["a", None, "b"], "no label in row 1", id="None"),
-        pytest.param(np.array([1.0, np.nan, 2.0], dtype=object), "NaN", id="nan among objects"),
-        pytest.param(["a", float("nan"), "b"], "y_base ", id="nan among strings"),
         pytest.param([1, "a", 2], "y_base ", id="mixed list"),
         pytest.param([[1], [1, 2], [3]], "y_base ", id="ragged"),
     ],

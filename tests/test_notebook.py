@@ -1,4 +1,4 @@
-"""Evaluations and banks in a notebook: the numbers of the tables, names that are only shown, readable figures."""
+"""Evaluations in a notebook: the numbers of the tables, names that are only shown, readable figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from few_shot_problems import drawn_classes
-from hotshot import BaseClasses
 from hotshot.errors import InputError
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.tables import result_table
@@ -42,15 +41,6 @@ def evaluation(**shifts):
             own = values + shift * (1 + 0.1 * rng.normal(size=200))
             results.append(MethodResult(method, shots, own, classes, {"a": 0.5}, 0.1, {}, 0, 0.01))
     return Evaluation(tuple(results), 5, 200, "mine")
-
-
-def bank():
-    """Four classes on a line: the first two are closest, the last is far from all."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(4, 40, 6))
-    X = 0.1 * (noise - noise.mean(axis=1, keepdims=True)) + np.array([0.0, 0.3, 1.5, 9.0])[:, None, None]
-    names = np.array([HOSTILE, "b", "c", "far away"])
-    return BaseClasses.from_samples(X.reshape(160, 6), np.repeat(names, 40), about={"extractor": "<b>DINO</b>"})
 
 
 def test_an_evaluation_shows_its_tables():
@@ -88,11 +78,3 @@ def test_an_evaluation_plots_paired_differences_and_marks_the_significant_ones()
 def test_one_method_alone_has_no_differences_to_plot():
     with pytest.raises(InputError, match="there is only one"):
         evaluation().plot()
-
-
-def test_a_bank_shows_what_it_is():
-    shown = Cells(bank()._repr_html_())
-    for text in ("4", "160, 40 per class", "6, float64", "1", "<b>DINO</b>"):
-        assert text in shown.texts
-    uneven = BaseClasses.from_samples(np.random.default_rng(0).normal(size=(9, 2)), [0] * 4 + [1] * 5)
-    assert "9, 4 to 5 per class" in Cells(uneven._repr_html_()).texts

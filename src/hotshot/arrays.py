@@ -1,11 +1,11 @@
-"""Arrays: one library per call, a few functions beyond the array API standard, and checks of input data."""
+"""Arrays: one library per call, a few functions beyond the array API standard, and checks of features and numbers."""
 
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import lru_cache
 from numbers import Integral, Real
 from threading import Lock
@@ -17,15 +17,14 @@ from threadpoolctl import ThreadpoolController
 
 from hotshot.errors import InputError, NamespaceError, ParameterError
 
-# An array of any library that follows the array API standard, and such a library; NumPy's own is np.ndarray.
+# An array of any library that follows the array API standard; NumPy's own is np.ndarray.
 Array = Any
-Namespace = Any
 T = TypeVar("T")
 # For functions whose result is checked: what overflows on the way needs no warning of its own.
 NO_OVERFLOW_WARNINGS = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
-def namespace(*arrays: Array) -> Namespace:
+def namespace(*arrays: Array) -> Any:
     """The one array library that all arrays belong to; `None` and Python numbers do not count."""
     given = [x for x in arrays if x is not None and not isinstance(x, (int, float))]
     try:
@@ -77,36 +76,15 @@ def to_numpy(x: Array) -> np.ndarray:
     return np.asarray(x)
 
 
-def like(x: np.ndarray, reference: Array) -> Array:
-    """The NumPy array `x` in the namespace and on the device of `reference`, in its dtype if floating."""
-    xp = namespace(reference)
-    dtype = reference.dtype if x.dtype.kind == "f" else None
-    return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
-
-
-def map_arrays(value: T, change: Callable[[Array], Array]) -> T:
-    """`value` with every array of floats in it changed: in fields of dataclasses and in tuples, however deep."""
-    found: Any = value
-    if isinstance(value, tuple):
-        found = tuple(map_arrays(item, change) for item in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        found = type(value)(**{f.name: map_arrays(getattr(value, f.name), change) for f in fields(value)})
-    elif array_api_compat.is_array_api_obj(found) and not isinstance(found, np.generic):
-        found = change(found) if namespace(found).isdtype(found.dtype, "real floating") else found
-    return found
-
-
-def choose(xp: Namespace, which: Array, one: T, other: T) -> T:
+def choose(xp: Any, which: Array, one: T, other: T) -> T:
     """Dataclasses of arrays (n, …): fields of `one` for the marked entries (n,) of a batch, of `other` for the rest."""
     pairs = [(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)]  # type: ignore[arg-type]
     return type(one)(*(xp.where(xp.reshape(which, (-1, *[1] * (x.ndim - 1))), x, y) for x, y in pairs))
 
 
-def one_hot(labels: Array, n: int, dtype: Any) -> Array:
-    """`(…, k)` integer labels as `(…, n, k)` indicators."""
-    xp = namespace(labels)
-    classes = xp.arange(n, dtype=labels.dtype, device=array_api_compat.device(labels))
-    return xp.astype(classes[:, None] == labels[..., None, :], dtype)
+def one_hot(labels: np.ndarray, n: int, dtype: Any) -> np.ndarray:
+    """Integer labels (…, k) as indicators (…, n, k)."""
+    return (np.arange(n)[:, None] == labels[..., None, :]).astype(dtype)
 
 
 def small_identity(size: int, reference: Array) -> Array:
@@ -187,16 +165,13 @@ def one_thread() -> Iterator[None]:
                     last.restore_original_limits()
 
 
+# --- what a user passes
+
+
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """Features (samples, V), of any array library or a data frame, as a finite NumPy array of float32 or float64.
 
     Shorter floats become float32, other numbers float64. `width` is the required number of features.
-
-    Examples
-    --------
-    >>> check_features([[1, 2], [3, 4]])
-    array([[1., 2.],
-           [3., 4.]])
     """
     array = to_numpy(as_floats(X.to_numpy() if hasattr(X, "to_numpy") else X, name))
     if array.ndim != 2:
@@ -240,30 +215,14 @@ def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
 # Beyond them a number that a user passes, to the library or on the command line, is a slip that would take all memory
 # or never end. Where they are whole, so must it be.
 LIMITS: dict[str, tuple[float, float]] = {
-    "ways": (2, 10_000),
-    "shots": (1, 100_000),
-    "queries": (1, 100_000),
-    "tasks": (1, 10_000_000),
-    "seed": (0, 2**63 - 1),
-    "candidates": (1, 100_000),
-    "factor": (2, 1000),
-    "threshold": (0.0, 1.0),
-    "few": (1, 100_000),
-    "rows": (1, 10_000),
-    "number": (1, 10_000),
-    "reject": (0.001, 0.5),
+    "ways": (2, 10_000), "shots": (1, 100_000), "queries": (1, 100_000), "tasks": (1, 10_000_000),
+    "seed": (0, 2**63 - 1), "candidates": (1, 100_000), "factor": (2, 1000), "threshold": (0.0, 1.0),
+    "few": (1, 100_000), "rows": (1, 10_000), "number": (1, 10_000), "reject": (0.001, 0.5),
     # Of images, networks and their training.
-    "size": (1, 4096),
-    "channels": (1, 1024),
-    "filters": (1, 2048),
-    "epochs": (1, 1_000_000),
-    "batch_size": (2, 65_536),
-    "learning_rate": (1e-30, 1e12),
-    "momentum": (0.0, 1.0),
-    "weight_decay": (0.0, 1e12),
-    "label_smoothing": (0.0, 1.0),
-    "mixup": (0.0, 1000.0),
-}
+    "size": (1, 4096), "channels": (1, 1024), "filters": (1, 2048), "epochs": (1, 1_000_000),
+    "batch_size": (2, 65_536), "learning_rate": (1e-30, 1e12), "momentum": (0.0, 1.0), "weight_decay": (0.0, 1e12),
+    "label_smoothing": (0.0, 1.0), "mixup": (0.0, 1000.0),
+}  # fmt: skip
 
 
 def check_numbers(**values: Any) -> None:

@@ -1,5 +1,8 @@
 """All errors and warnings of hotshot: one sentence with what was wrong, what it got and what to do."""
 
+import sys
+import warnings
+
 from hotshot.formatting import printable
 
 
@@ -64,3 +67,11 @@ class NoSamplesWarning(HotshotWarning):
 
 class LeftOutWarning(HotshotWarning):
     """Some inputs cannot be read and are left out."""
+
+
+def warn_user(message: str, kind: type[Warning]) -> None:
+    """Warn at the line that called hotshot."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hotshot."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)

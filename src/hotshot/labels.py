@@ -4,7 +4,6 @@ Bytes are text, and whole numbers are integers in whatever type they come: 1 and
 Raw inputs have labels of text only, without blanks around them (``as_text``).
 """
 
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import to_numpy
-from hotshot.errors import InputError, SimilarClassWarning
+from hotshot.errors import InputError, SimilarClassWarning, warn_user
 from hotshot.formatting import listing, quoted
 
 # Beyond it, floats are no longer exact integers.
@@ -32,10 +31,9 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
     try:
-        classes, members = np.unique(array, return_inverse=True)
+        return np.unique(array, return_inverse=True)
     except TypeError:
         raise _unsortable(name) from None
-    return classes, members
 
 
 def label_array(y: Any, name: str = "y") -> np.ndarray:
@@ -52,10 +50,8 @@ def label_array(y: Any, name: str = "y") -> np.ndarray:
         array = _array_of_list(list(y), name)
     if array.ndim != 1:
         return array
-    if array.dtype.kind == "S":
-        array = np.array([_decoded(label, name) for label in array.tolist()], dtype=str)
-    if array.dtype.kind == "O":
-        array = _array_of_objects(array, name)
+    if array.dtype.kind in "SO":
+        array = _texts_or_numbers(array, name)
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise _missing(name, int(np.isfinite(array).argmin()))
@@ -101,10 +97,9 @@ def warn_of_similar(names: np.ndarray) -> None:
         alike[str(name).strip().casefold()].append(name)
     pairs = [" and ".join(map(quoted, same)) for same in alike.values() if len(same) > 1]
     if pairs:
-        warnings.warn(
+        warn_user(
             f"Some classes differ only in case or blanks, {listing(pairs)}: give them one name if they are one class.",
             SimilarClassWarning,
-            stacklevel=2,
         )
 
 
@@ -129,28 +124,22 @@ def _array_of_list(labels: list[Any], name: str) -> np.ndarray:
         raise InputError(f"{name} must hold one label per sample, got lists of different lengths.") from None
 
 
-def _array_of_objects(labels: np.ndarray, name: str) -> np.ndarray:
-    """Labels in an array of objects: as texts or as numbers."""
-    missing = [row for row, label in enumerate(labels) if is_missing(label)]
-    if missing:
-        raise _missing(name, missing[0])
-    if any(isinstance(label, bytes) for label in labels):
-        labels = _array_of_list(
-            [_decoded(label, name) if isinstance(label, bytes) else label for label in labels], name
-        )
-    texts = sum(isinstance(label, str) for label in labels)
-    if texts not in (0, len(labels)):
-        raise _unsortable(name)
-    return np.array(labels.tolist()) if not texts else labels
-
-
-def _decoded(label: bytes, name: str) -> str:
+def _texts_or_numbers(labels: np.ndarray, name: str) -> np.ndarray:
+    """An array of bytes or objects as one of texts or of numbers."""
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            raise _missing(name, row)
     try:
-        return label.decode()
-    except UnicodeDecodeError:
+        decoded = [label.decode() if isinstance(label, bytes) else label for label in labels.tolist()]
+    except UnicodeDecodeError as error:
         raise InputError(
-            f"{name} has labels of bytes that are not UTF-8, such as {label[:20]!r}: decode them."
+            f"{name} has labels of bytes that are not UTF-8, such as {error.object[:20]!r}: decode them."
         ) from None
+    n_texts = sum(isinstance(label, str) for label in decoded)
+    if n_texts not in (0, len(decoded)):
+        raise _unsortable(name)
+    # Texts stay what they are: objects may have names of very different lengths.
+    return np.array(decoded, dtype=labels.dtype if n_texts and labels.dtype.kind == "O" else None)
 
 
 def _are_texts(labels: np.ndarray) -> bool:

@@ -17,20 +17,20 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import did_you_mean, reason
 
 
-def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: Any) -> Any:
-    """The object of a name, or the result of calling the class or function of that name with what it takes of `given`.
+def load_named(name: str, what: str, is_made: Callable[[Any], bool], **arguments: Any) -> Any:
+    """The object of a name, or the result of calling the class or function of that name.
 
-    Names are `package.module:attribute` or `path/to/file.py:attribute`; modules in the working folder are found too.
-    `what` is a word for it in error messages, and `is_made` tells objects that are the result from those to call.
+    Modules in the working folder are found too. `what` is a word for the object in error messages; `is_made` tells
+    whether it is the result already; it is called with those of the arguments that it takes.
     """
-    found = named_object(name, what)
-    if callable(found) and not is_made(found):
+    value = named_object(name, what)
+    if callable(value) and not is_made(value):
         with importing_from(name):
-            found = call_named(found, name, what, given)
+            value = call_named(value, name, what, arguments)
     # Worker processes are started with this path, and find there what the code has imported from beside it.
     if _folder(name) not in sys.path:
         sys.path.append(_folder(name))
-    return found
+    return value
 
 
 def named_object(name: str, what: str) -> Any:
@@ -43,9 +43,9 @@ def named_object(name: str, what: str) -> Any:
         raise InputError(f"There is no file {path}: name the Python file that defines the {what}.")
     with importing_from(name):
         try:
-            source = _load_file(path) if is_file else importlib.import_module(place)
+            module = _load_file(path) if is_file else importlib.import_module(place)
             # Some modules import what is asked for only now.
-            found = getattr(source, attribute, None)
+            value = getattr(module, attribute, None)
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.") and not is_file:
                 raise ParameterError(
@@ -54,10 +54,10 @@ def named_object(name: str, what: str) -> Any:
             raise InputError(
                 f"{place} cannot be imported ({reason(error)}): fix it, or install what it needs."
             ) from None
-    if found is None:
-        close = did_you_mean(attribute, [known for known in dir(source) if not known.startswith("_")])
+    if value is None:
+        close = did_you_mean(attribute, [public for public in dir(module) if not public.startswith("_")])
         raise ParameterError(f"{place} has no {attribute!r}: name a {what} that it defines.{close}")
-    return found
+    return value
 
 
 def short_name(name: str) -> str:
@@ -69,7 +69,7 @@ def short_name(name: str) -> str:
 @contextmanager
 def importing_from(name: str) -> Iterator[None]:
     """Let modules beside the named file, or in the working folder, be imported, as Python does for a script."""
-    entry, keeps = _folder(name), sys.dont_write_bytecode
+    entry, before = _folder(name), sys.dont_write_bytecode
     sys.path.insert(0, entry)
     importlib.invalidate_caches()
     # What Python keeps of a file may be taken for the next one, and the folder is the user's.
@@ -77,7 +77,7 @@ def importing_from(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.dont_write_bytecode = keeps
+        sys.dont_write_bytecode = before
         with suppress(ValueError):
             sys.path.remove(entry)
 
@@ -102,13 +102,13 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def call_named(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
-    """The result of a class or function that requires only the given arguments."""
-    needed, parameters = required_arguments(make), _parameters(make)
-    taken = {key: value for key, value in given.items() if key in parameters}
-    if missing := [key for key in needed if key not in taken]:
+def call_named(make: Any, name: str, what: str, arguments: dict[str, Any]) -> Any:
+    """The result of a class or function that requires no more than these arguments."""
+    required, parameters = required_arguments(make), _parameters(make)
+    taken = {key: value for key, value in arguments.items() if key in parameters}
+    if missing := [key for key in required if key not in taken]:
         raise ParameterError(f"{name} needs {', '.join(missing)}: name a function without required arguments.")
-    if absent := [key for key in needed if taken[key] is None]:
+    if absent := [key for key in required if taken[key] is None]:
         raise ParameterError(f"{name} needs {absent[0]}: pass it (in the shell --{absent[0]} FILE).")
     try:
         return make(**taken)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,6 @@ from hotshot.evaluation.journal import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
 from hotshot.formatting import did_you_mean, setting_in_words, shortened
 from hotshot.intervals import Estimate, class_interval, mean_interval
-from hotshot.notebook import BLUE, GREY, INK, LONGEST, ORANGE, new_figure
 from hotshot.transport import Status
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 
 RESULTS = "results.json"
 AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
+# Of Okabe and Ito, which people with any colour vision can tell apart.
+BLUE, ORANGE, GREY, INK = "#0072B2", "#E69F00", "#8C8C8C", "#222222"
+# Class names may hold dollar signs; nothing in a figure is mathematics.
+FIGURE_SETTINGS: dict[Any, Any] = {
+    "font.size": 8.0, "axes.titlesize": 8.0, "axes.titlelocation": "left", "text.color": INK, "text.parse_math": False,
+}  # fmt: skip
+# Characters of a name beside an axis.
+LONGEST = 28
 
 
 def verdict(difference: Estimate) -> str:
@@ -282,7 +291,16 @@ class Evaluation:
         others = sorted(first, key=lambda method: -first[method].mean)
         if not others:
             raise InputError("A plot shows differences between methods, and there is only one: evaluate at least two.")
-        with new_figure(1.0 + 0.25 * len(others), [1] * len(self.shots), share_y=True) as (figure, panels):
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        with matplotlib.rc_context(FIGURE_SETTINGS):
+            figure = Figure(figsize=(7.0, 1.0 + 0.25 * len(others)), layout="constrained")
+            FigureCanvasAgg(figure)
+            # Notebooks know figures of pyplot alone.
+            vars(figure)["_repr_png_"] = partial(_png, figure)
+            panels = figure.subplots(1, len(self.shots), sharey=True, squeeze=False)[0]
             for panel, shots in zip(panels, self.shots, strict=True):
                 self._plot_differences(panel, others, shots)
             panels[0].set_yticks(range(len(others)), [shortened(method, LONGEST, "ends") for method in others])
@@ -296,6 +314,7 @@ class Evaluation:
     def _plot_differences(self, panel: Axes, others: list[str], shots: int | str) -> None:
         leads = self.leads(shots)
         standing = verdicts(leads)
+        panel.spines[["top", "right"]].set_visible(False)
         panel.axvline(0, color=INK, linewidth=0.6)
         for place, method in enumerate(others):
             colour = {AHEAD: BLUE, BEHIND: ORANGE}.get(standing[method], GREY)
@@ -310,6 +329,12 @@ class Evaluation:
             panel.plot(100 * leads[method].mean, place, "o", color=colour, markerfacecolor=filled, markersize=5)
         panel.set_title(setting_in_words(self.ways, shots))
         panel.margins(y=0.5 / len(others))
+
+
+def _png(figure: Figure) -> bytes:
+    written = BytesIO()
+    figure.savefig(written, format="png", dpi=120)
+    return written.getvalue()
 
 
 def finite(value: float) -> float | None:

@@ -11,6 +11,7 @@ from hotshot.classifiers.held_out import Choice
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, MethodResult, verdicts
 from hotshot.formatting import (
     count,
+    html_table,
     listed,
     milliseconds,
     percentage,
@@ -21,7 +22,6 @@ from hotshot.formatting import (
     with_interval,
 )
 from hotshot.intervals import Estimate, mean_interval
-from hotshot.notebook import html_table
 from hotshot.transport import Status
 
 PUBLISHED = "published"
