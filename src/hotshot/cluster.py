@@ -16,17 +16,14 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
     try:
         from distributed import Client
         from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
     except ImportError:
         raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
 
     class ClosedOnFailure(Client):
-        """A client that is closed if it cannot connect.
-
-        Dask leaves that to the garbage collector, which locks the process if it runs in a thread that Dask is starting.
-        """
-
+        # Dask leaves a client that cannot connect to the garbage collector, which locks the process if it runs in a
+        # thread that Dask is starting.
         def start(self, **options: Any) -> Any:
-            """Connect to the scheduler."""
             try:
                 return super().start(**options)
             except BaseException:
@@ -41,6 +38,11 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
     with client:
         try:
             yield client
+        except KilledWorker:
+            raise RunError(
+                "Dask lost several workers on one part of the features, most often because memory ran out: "
+                "make smaller parts, or give the workers more memory."
+            ) from None
         except (TimeoutError, CommClosedError):
             raise RunError(
                 f"The Dask scheduler at {scheduler} has no workers or has stopped: restart it and rerun the command."

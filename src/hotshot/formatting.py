@@ -161,16 +161,3 @@ def readable_size(n_bytes: int) -> str:
         return f"{n_bytes} bytes"
     power = min((len(str(n_bytes)) - 1) // 3, 6)
     return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"
-
-
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
-    """A table of HTML cells for a notebook, numbers aligned right; empty without rows."""
-    if not rows:
-        return ""
-    sides = [f" style='text-align:{'right' if right else 'left'}'" for right in numeric or [False] * len(head)]
-
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "".join(f"<{tag}{side}>{cell}</{tag}>" for side, cell in zip(sides, cells, strict=True))
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{line('th', head)}</tr></thead><tbody>{body}</tbody></table>"

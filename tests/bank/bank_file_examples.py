@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+
 import numpy as np
 
 from conftest import make_bank
@@ -43,13 +45,8 @@ def backing(array):
 
 def arrays_of(value):
     """All arrays of floats in a prepared bank."""
-    found = []
-
-    def keep(x):
-        found.append(x)
-        return x
-
-    from hotshot.arrays import map_arrays
-
-    map_arrays(value, keep)
-    return found
+    if isinstance(value, tuple):
+        return [x for item in value for x in arrays_of(item)]
+    if is_dataclass(value):
+        return [x for field in fields(value) for x in arrays_of(getattr(value, field.name))]
+    return [value] if isinstance(value, np.ndarray) and value.dtype.kind == "f" else []

@@ -9,10 +9,9 @@ import pytest
 from bank_file_examples import arrays_of, features, probabilities, saved, task
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, plain_space, ragged_bank
+from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank import covariances
-from hotshot.bank.covariances import Joined
 from hotshot.errors import InputError
 
 NAMES = {
@@ -60,6 +59,7 @@ SETTINGS = {
     "classifier": {"sample_weights": "classifier", "temperature": 0.3},
     "factored": {"covariance": "factored"},
     "factored, not normalised": {"covariance": "factored", "normalize": None},
+    "several forms": {"covariance": "auto", "n_components": None},
     "diagonal": {"covariance": "diagonal"},
     "pooled": {"covariance": "pooled", "n_components": 3},
     "one axis": {"n_components": 1},
@@ -70,8 +70,10 @@ SETTINGS = {
 @pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_predictions_of_a_loaded_bank_are_the_same_to_the_bit(name, dtype, tmp_path):
+def test_predictions_of_a_loaded_bank_are_the_same_to_the_bit(name, dtype, tmp_path, monkeypatch):
     settings = SETTINGS[name]
+    if name == "several forms":
+        monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     X, y = features(power=settings.get("power", 1), dtype=dtype)
     bank = BaseClasses.from_samples(X, y)
     expected = probabilities(bank, **settings)
@@ -108,20 +110,6 @@ def test_a_bank_that_was_never_used_is_saved_in_the_default_space(tmp_path):
     loaded = saved(BaseClasses.from_samples(*features(power=0.5)), tmp_path / "one.bank")
     (space,) = loaded.prepared
     assert space == plain_space(power=0.5, n_components=0.98)
-
-
-def test_banks_in_several_forms_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
-    bank = ragged_bank(width=20)
-    assert isinstance(bank.prepare(plain_space()).covariances, Joined)
-    loaded = saved(bank, tmp_path / "one.bank").prepare(plain_space())
-    assert [type(p) for p in loaded.covariances.parts] == [
-        type(p) for p in bank.prepare(plain_space()).covariances.parts
-    ]
-    weights = np.random.default_rng(0).uniform(size=(3, len(RAGGED)))
-    np.testing.assert_array_equal(
-        loaded.covariances.mixtures(weights), bank.prepare(plain_space()).covariances.mixtures(weights)
-    )
 
 
 def test_a_loaded_bank_saves_again_as_it_was(tmp_path):

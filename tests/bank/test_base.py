@@ -15,7 +15,7 @@ from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot.bank import BaseClasses, class_means, classifier_weights, pooled_covariance
 from hotshot.bank.space import LEAST_AXES, Space
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import ParameterError
 
 
 def shuffled(X, y, seed=0):
@@ -40,14 +40,10 @@ def pooled(x, labels):
 # --- statistics -------------------------------------------------------------------------------------------
 
 
-def test_pooled_covariance_weighs_classes_by_their_degrees_of_freedom():
+def test_means_and_covariances_are_those_of_each_class_and_one_sample_borrows_the_pooled_covariance():
     bank = ragged_bank()
     got = pooled_covariance(bank.samples, bank.counts)
     np.testing.assert_allclose(got, pooled(bank.samples, bank.labels), rtol=1e-10, atol=1e-14)
-
-
-def test_means_and_covariances_are_those_of_each_class_and_one_sample_borrows_the_pooled_covariance():
-    bank = ragged_bank()
     for b, size in enumerate(RAGGED):
         own = bank.samples[bank.labels == b]
         expected = np.cov(own.T) if size > 1 else pooled(bank.samples, bank.labels)
@@ -104,28 +100,6 @@ def test_the_order_of_samples_does_not_matter(seed):
     np.testing.assert_allclose(in_original_axes(a, a.means), in_original_axes(b, b.means), atol=1e-10)
 
 
-def test_classes_stand_in_the_order_of_their_names():
-    X, y = make_bank(n_classes=3)
-    names = np.array(["zebra", "ant", "mole"])
-    bank = BaseClasses.from_samples(X, names[y])
-    assert bank.names.tolist() == ["ant", "mole", "zebra"]
-    for name, mean in zip(bank.names, bank.means, strict=True):
-        np.testing.assert_allclose(mean, X[names[y] == name].mean(axis=0), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([[np.nan, 1.0]], [0], "X_base holds NaN"),
-        ([[1.0, 1.0]], [0, 1], "y_base must hold one label per sample"),
-        ([1.0, 2.0], [0, 1], "X_base must be a 2-dimensional"),
-    ],
-)
-def test_bad_samples_are_refused(X, y, message):
-    with pytest.raises(InputError, match=message):
-        BaseClasses.from_samples(X, y)
-
-
 # --- cap of samples ---------------------------------------------------------------------------------------
 
 
@@ -165,14 +139,11 @@ def test_classifier_weights_are_the_softmax_of_the_own_class_probability(tempera
         assert got[bank.labels == b].sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_one_class_alone_has_uniform_weights():
+def test_one_class_alone_has_uniform_weights_and_temperatures_are_positive():
     np.testing.assert_allclose(classifier_weights(np.eye(4), np.zeros(4, int), 1.0), 0.25)
-
-
-@pytest.mark.parametrize("temperature", [0, -1, float("nan")])
-def test_a_temperature_that_is_not_positive_is_refused(temperature):
-    with pytest.raises(ParameterError, match="temperature must be positive"):
-        classifier_weights(np.eye(2), np.arange(2), temperature)
+    for temperature in (0, -1, float("nan")):
+        with pytest.raises(ParameterError, match="temperature must be positive"):
+            classifier_weights(np.eye(2), np.arange(2), temperature)
 
 
 # --- the prepared bank ------------------------------------------------------------------------------------
@@ -212,21 +183,17 @@ def test_prepared_statistics_are_those_of_the_transformed_samples(space):
         np.testing.assert_allclose(prepared.covariances.matrices[b], covariance, atol=1e-10)
 
 
-def test_pooled_covariance_is_the_diagonal_of_the_spectrum_largest_first(space):
+def test_axes_are_orthonormal_and_those_of_the_pooled_covariance_largest_first(space):
     bank = ragged_bank()
     prepared = bank.prepare(space)
+    axes = prepared.transform.axes
+    np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-10)
+    np.testing.assert_allclose(prepared.ones, [sum(axis) for axis in axes.T], atol=1e-12)
     freedom = bank.counts - 1
     within = np.einsum("b,bvw->vw", freedom / freedom.sum(), prepared.covariances.matrices)
     np.testing.assert_allclose(within, np.diag(prepared.spectrum), atol=1e-10)
     assert (np.diff(prepared.spectrum) <= 0).all()
     assert prepared.spectrum.min() >= 0
-
-
-def test_axes_are_orthonormal_and_ones_is_their_sum_over_the_features(space):
-    prepared = ragged_bank().prepare(space)
-    axes = prepared.transform.axes
-    np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-10)
-    np.testing.assert_allclose(prepared.ones, [sum(axis) for axis in axes.T], atol=1e-12)
 
 
 def test_without_normalisation_features_are_only_rotated():
@@ -299,13 +266,6 @@ def test_extreme_magnitudes_are_prepared_too(dtype, factor):
     assert np.isfinite(prepared.means).all()
 
 
-def test_a_sample_on_the_centre_stays_zero():
-    bank = BaseClasses.from_samples([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0, 0, 1])
-    prepared = bank.prepare(plain_space())
-    np.testing.assert_array_equal(prepared.means[1], [0, 0])
-    assert np.isfinite(prepared.covariances.matrices).all()
-
-
 # --- buckets ----------------------------------------------------------------------------------------------
 
 SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=8)
@@ -349,7 +309,4 @@ def test_pickle_keeps_the_samples_and_leaves_out_what_was_prepared():
     _ = bank.covariances, bank.labels
     assert len(pickle.dumps(bank)) == fresh
     again = pickle.loads(pickle.dumps(bank))
-    np.testing.assert_array_equal(again.samples, bank.samples)
-    np.testing.assert_array_equal(again.counts, bank.counts)
-    np.testing.assert_array_equal(again.names, bank.names)
     np.testing.assert_array_equal(again.prepare(plain_space()).covariances.matrices, prepared.covariances.matrices)

@@ -20,11 +20,10 @@ from few_shot_problems import (
     random_covariances,
     random_tasks,
     random_weights,
-)
+)  # fmt: skip
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank import covariances
 from hotshot.bank.covariances import Dense, Factored, Joined, diagonal
-from hotshot.method.heads.bound import bound_objective
 
 B, TASKS, N = len(RAGGED), 2, 3
 FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled", "low-rank")
@@ -247,24 +246,6 @@ def test_leading_axes_are_the_best_ones_and_variances_are_kept(width, rank, monk
     np.testing.assert_allclose(low_rank_matrices(form)[4], np.diag(np.diag(full[4])), atol=1e-15)
 
 
-@pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
-@pytest.mark.parametrize("alpha", [0.0, 0.21])
-@pytest.mark.parametrize("form", ["diagonal", "pooled"])
-def test_heads_of_approximations_are_those_of_the_same_matrices_dense(form, alpha, alpha_rule):
-    base = ragged_bank().prepare(plain_space(covariance=form))
-    matrices = base.covariances.variances[..., None] * np.eye(6)
-    support, labels = random_tasks(base, shots=(2, 1, 3))
-    weights = random_weights(3, B, 6)
-    problems = []
-    for one in (base, replace(base, covariances=Dense(matrices))):
-        gaussians = gaussians_of(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
-        problems.append(problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1))
-    theta = np.random.default_rng(0).normal(size=(3, 3, 7))
-    a, b = (bound_objective(problem, theta) for problem in problems)
-    np.testing.assert_allclose(a.value, b.value, rtol=1e-12)
-    np.testing.assert_allclose(a.gradient, b.gradient, atol=1e-11)
-
-
 # --- predictions do not depend on the exact form --------------------------------------------------------------
 
 # Of few rows, the factored covariances take less memory than one matrix per Gaussian; of many, more.
@@ -279,23 +260,16 @@ def novel_task(dtype, shots=3):
     return X[support].astype(dtype), y[support], X[queries].astype(dtype)
 
 
-SHIFTS = {
-    "no alpha": {},
-    "alpha in entries": {"alpha": 0.21},
-    "alpha on the diagonal": {"alpha": 0.21, "alpha_rule": "diagonal"},
-}
-
-
 # Every pair of these is there.
 @pytest.mark.parametrize(
     ("per", "shift", "dtype"),
     [
-        ("class", "no alpha", np.float32),
-        ("class", "alpha in entries", np.float64),
-        ("class", "alpha on the diagonal", np.float64),
-        ("sample", "no alpha", np.float64),
-        ("sample", "alpha in entries", np.float32),
-        ("sample", "alpha on the diagonal", np.float32),
+        ("class", {}, np.float32),
+        ("class", {"alpha": 0.21}, np.float64),
+        ("class", {"alpha": 0.21, "alpha_rule": "diagonal"}, np.float64),
+        ("sample", {}, np.float64),
+        ("sample", {"alpha": 0.21}, np.float32),
+        ("sample", {"alpha": 0.21, "alpha_rule": "diagonal"}, np.float32),
     ],
 )
 @pytest.mark.parametrize("rows", BANKS)
@@ -303,7 +277,7 @@ SHIFTS = {
 def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, per, shift, dtype, monkeypatch):
     bank = ragged_bank(sizes=BANKS[rows], width=WIDTH, dtype=dtype)
     X, y, queries = novel_task(dtype)
-    settings = {"head": head, "per": per, "n_generated": 40, "random_state": 0, **SHIFTS[shift]}
+    settings = {"head": head, "per": per, "n_generated": 40, "random_state": 0, **shift}
     dense = HOTClassifier(bank, covariance="dense", **settings).fit(X, y).predict_proba(queries)
     factored = HOTClassifier(bank, covariance="factored", **settings).fit(X, y).predict_proba(queries)
     np.testing.assert_allclose(factored, dense, atol=3e-4)

@@ -117,15 +117,11 @@ def test_evaluation_on_a_loaded_bank_is_the_same_in_any_number_of_processes(samp
     bank = ragged_bank(spread=0.8)
     loaded = saved(bank, tmp_path / "one.bank", **how)
     request = {"ways": 3, "shots": (1, 2), "queries": 4, "tasks": 30}
-    names = ["hot", "ot-mean-cosine", "centroid-cl2n"] if samples else ["ot-mean-cosine", "centroid-cl2n"]
 
     def methods(base, covariance):
-        known = {
-            "hot": HOTClassifier(base, covariance=covariance),
-            "ot-mean-cosine": HOTClassifier(base, cost="mean-cosine", covariance=covariance),
-            "centroid-cl2n": CentroidClassifier(base),
-        }
-        return {name: known[name] for name in names}
+        hot = {"hot": HOTClassifier(base, covariance=covariance)} if samples else {}
+        mean_cosine = HOTClassifier(base, cost="mean-cosine", covariance=covariance)
+        return {**hot, "ot-mean-cosine": mean_cosine, "centroid-cl2n": CentroidClassifier(base)}
 
     in_memory = evaluate(methods(bank, covariance), X, y, n_jobs=1, **request)
     for n_jobs in (1, 2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bank_file_examples import probabilities, saved
+from bank_file_examples import probabilities
 
 from conftest import make_bank
 from hotshot import BaseClasses
@@ -49,18 +49,18 @@ def test_what_is_known_of_the_features_is_kept(tmp_path):
     assert merge_banks([tmp_path / n for n in "01"], tmp_path / "two").about["date"] == 1
 
 
-def of(folder, name, samples=X, labels=Y, **how):
-    saved(BaseClasses.from_samples(samples, labels, **how), folder / name)
-
-
 def test_banks_that_do_not_belong_together_are_refused(tmp_path):
-    of(tmp_path, "one", about={"extractor": "DINO"})
-    of(tmp_path, "untold", X + 1)
-    of(tmp_path, "other", X + 2, about={"extractor": "CLIP"})
-    of(tmp_path, "scaled", X + 3, about={"transform": "scaler"})
-    of(tmp_path, "unscaled", X + 3.5, about={"transform": "none"})
-    of(tmp_path, "narrow", X[:, :4])
-    of(tmp_path, "named", X + 4, NAMES)
+    banks = {
+        "one": (X, Y, {"extractor": "DINO"}),
+        "untold": (X + 1, Y, {}),
+        "other": (X + 2, Y, {"extractor": "CLIP"}),
+        "scaled": (X + 3, Y, {"transform": "scaler"}),
+        "unscaled": (X + 3.5, Y, {"transform": "none"}),
+        "narrow": (X[:, :4], Y, {}),
+        "named": (X + 4, NAMES, {}),
+    }
+    for name, (samples, labels, about) in banks.items():
+        BaseClasses.from_samples(samples, labels, about=about).save(tmp_path / name)
     BaseClasses.load(tmp_path / "untold").save(tmp_path / "small", samples=False, covariance="low-rank")
     cases = {
         ("one", "other"): "differ in extractor, DINO and CLIP: extract all features with the same model",
@@ -69,7 +69,7 @@ def test_banks_that_do_not_belong_together_are_refused(tmp_path):
         ("one", "narrow"): "differ in features, 6 and 4",
         ("one", "one"): "hold the same samples: name each bank once",
         ("one", "small"): "small keeps no samples.*merge banks with samples, then make the result compact",
-        ("one", "named"): "mixes strings and numbers",
+        ("one", "named"): "Labels must be of one type",
         ("one", "nowhere"): "is not a bank",
         ("one",): "needs two banks or more, got 1",
     }

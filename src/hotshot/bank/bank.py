@@ -6,37 +6,32 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from html import escape
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from threading import RLock
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import array_hash, check_features, one_thread, slices
-from hotshot.bank.building import Partition, gather_statistics, prepare_statistics, spool_samples
+from hotshot.bank.building import FORMS, Partition, bank_of_statistics
 from hotshot.bank.covariances import LOW_RANK
-from hotshot.bank.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
 from hotshot.bank.space import (
     LEAST_HELD_OUT,
     LEAST_TO_CHOOSE,
-    ROWS_AT_ONCE,
     PreparedBase,
     Space,
     choose_power,
     power_transform,
     prepare,
 )
-from hotshot.bank.statistics import FORMS, class_covariances, class_means
-from hotshot.bank.store import DESCRIPTION, check_about, read_bank, write_bank
-from hotshot.errors import InputError, ParameterError
+from hotshot.bank.statistics import ROWS_AT_ONCE, FeatureSpace, class_covariances, class_means, feature_space
+from hotshot.bank.store import DESCRIPTION, check_about, read_bank, spool_samples, write_bank
+from hotshot.errors import InputError, ParameterError, SharedClassWarning, warn_user
 from hotshot.files.atomic import replace_folder
-from hotshot.formatting import shortened
+from hotshot.formatting import count, listing, quoted
 from hotshot.labels import check_labels, joined_labels
-from hotshot.notebook import html_table
 
 # Most prepared spaces that a bank keeps; beyond it the least recently used is dropped.
 MOST_SPACES = 8
@@ -85,25 +80,29 @@ class BaseClasses:
         counts: np.ndarray,
         samples: np.ndarray | None,
         *,
-        n_features: int,
-        dtype: np.dtype,
-        smallest: float,
+        n_features: int = 0,
+        dtype: np.dtype | None = None,
+        smallest: float | None = None,
         about: Mapping[str, Any] | None = None,
-        spaces: Mapping[Space, PreparedBase] = MappingProxyType({}),
-        centres: Mapping[float, np.ndarray] = MappingProxyType({}),
-        choices: Mapping[str, Any] = MappingProxyType({}),
-        **known: Any,
+        spaces: Mapping[Space, PreparedBase] | None = None,
+        centres: Mapping[float, np.ndarray] | None = None,
+        choices: Mapping[str, Any] | None = None,
+        **from_file: Any,
     ) -> None:
-        self.names, self.counts, self.samples = names, counts, samples
-        self.n_features, self.dtype, self.smallest, self.about = n_features, dtype, smallest, dict(about or {})
+        self.names, self.counts, self.samples, self.about = names, counts, samples, dict(about or {})
+        if samples is not None:
+            n_features, dtype = samples.shape[1], samples.dtype
+            # A loaded bank knows it: its samples are not read.
+            smallest = float(samples.min()) if smallest is None else smallest
+        self.n_features, self.dtype, self.smallest = n_features, np.dtype(dtype), float(smallest or 0.0)
         # The bank in the spaces that it was prepared in, the last used last; those from a folder take no memory.
-        self.prepared = dict(spaces)
-        self._mapped = frozenset(spaces)
+        self.prepared = dict(spaces or {})
+        self._mapped = frozenset(self.prepared)
         # Means of all samples by power, and settings chosen on these classes, as JSON, by estimator.
-        self.centres, self.choices = dict(centres), dict(choices)
+        self.centres, self.choices = dict(centres or {}), dict(choices or {})
         self._lock, self.choosing = RLock(), RLock()
-        # The files of a loaded bank hold its content hash and feature space.
-        self.__dict__.update({name: value for name, value in known.items() if value is not None})
+        # What is computed at its first use, `content_hash` and `feature_space`, a loaded bank has from its folder.
+        vars(self).update({name: value for name, value in from_file.items() if value is not None})
 
     @classmethod
     def from_samples(
@@ -133,28 +132,21 @@ class BaseClasses:
             that only the power is chosen.
         about : dict, optional
             Where the features come from, kept with the bank; its "extractor" is copied to saved models.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
-        >>> base
-        BaseClasses(2 classes, 20 samples, 4 features)
         """
         X = check_features(X, "X_base")
         names, labels = check_labels(y, len(X), "y_base")
-        if max_samples is not None and (not isinstance(max_samples, int) or max_samples < 1):
-            raise ParameterError(f"max_samples must be a positive integer or None, got {max_samples!r}.")
         order = np.argsort(labels, kind="stable")
         if max_samples is not None:
+            if not isinstance(max_samples, int) or max_samples < 1:
+                raise ParameterError(f"max_samples must be a positive integer or None, got {max_samples!r}.")
             rng = np.random.default_rng(seed)
             groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
             order = np.concatenate([np.sort(rng.permutation(group)[:max_samples]) for group in groups])
         counts = np.bincount(labels[order], minlength=len(names))
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
-        sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
+        is_sorted = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
         seen = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
-        return cls._of(X if sorted_already else X[order], counts, names, {**(about or {}), **seen})
+        return cls(names, counts, X if is_sorted else X[order], about={**(about or {}), **seen})
 
     @classmethod
     def from_batches(
@@ -189,13 +181,12 @@ class BaseClasses:
         _check_form(samples, covariance)
         check_about(about)
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            bank = cls._of(*spool_samples(batches, folder), about)
+            bank = cls(*spool_samples(batches, folder), about=about)
             bank._write(folder, samples, covariance)
             del bank
         return cls.load(path)
 
     @classmethod
-    @one_thread()
     def from_partitions(
         cls,
         partitions: Sequence[Partition],
@@ -224,36 +215,13 @@ class BaseClasses:
         **space
             Further parameters of the space; by default those of ``HOTClassifier``.
         """
-        gather = partial(gather_statistics, partitions, scheduler=scheduler)
-        extent = gather(form="pooled")
-        power = choose_power(power, extent.smallest)
-        wanted = Space(power=power, covariance=covariance, **space)
-        prepared, transformed = prepare_statistics(gather, wanted, extent)
-        centres = {1.0: extent.mean}
-        if wanted.power_on_base and wanted.power_offset == 0:
-            # The centre of unscaled features: the transform scales them first.
-            scale = prepared.transform.scale
-            centres[power] = transformed.mean - np.log(scale) if power == 0 else transformed.mean / scale**power
-        extents: Any = {"n_features": len(extent.mean), "dtype": extent.dtype, "smallest": extent.smallest}
-        return cls(prepared.names, prepared.counts, None, **extents, spaces={wanted: prepared}, centres=centres)
-
-    @classmethod
-    def _of(
-        cls, samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: Mapping[str, Any] | None
-    ) -> BaseClasses:
-        extents: Any = {"n_features": samples.shape[1], "dtype": samples.dtype, "smallest": float(samples.min())}
-        return cls(names, counts, samples, **extents, about=about)
+        return cls(**bank_of_statistics(partitions, scheduler, power, covariance=covariance, **space))
 
     @classmethod
     def load(cls, path: str | Path) -> BaseClasses:
         """Load a bank from a folder that ``save``, ``from_batches`` or ``hotshot convert`` wrote.
 
         Its arrays are mapped into memory: loading is fast, and only what is needed is read later.
-
-        Parameters
-        ----------
-        path : path
-            Folder of the bank.
         """
         return cls(**read_bank(path))
 
@@ -292,17 +260,17 @@ class BaseClasses:
     ) -> None:
         if self.samples is None and covariance is not None:
             raise ParameterError("This bank keeps no samples, so covariance cannot change: leave it out.")
-        reduced = self.samples is not None and not samples
-        _check_form(not reduced, covariance)
+        is_reduced = self.samples is not None and not samples
+        _check_form(not is_reduced, covariance)
         if spaces is None:
             with self._lock:
                 spaces = list(self.prepared) or [Space(power=self.power("auto"))]
-        if reduced:
+        if is_reduced:
             # Spaces that differ only in the form of their covariances are the same now.
             spaces = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in spaces))
         prepared = {space: self.prepare(space) for space in spaces}
         content_hash = self.content_hash
-        if reduced:
+        if is_reduced:
             prepared = {space: replace(bank, buckets=()) for space, bank in prepared.items()}
             content_hash = hashlib.sha256(f"{content_hash} {sorted(map(repr, spaces))}".encode()).hexdigest()
         for power in {1.0, *(space.power for space in spaces)}:
@@ -311,19 +279,7 @@ class BaseClasses:
         write_bank(folder, self, self.samples if samples else None, prepared, content_hash)
 
     def with_samples(self, X: Any, y: Any) -> BaseClasses:
-        """A bank with more samples of the same classes.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Further samples.
-        y : array (samples,)
-            Their labels; all must be classes of the bank.
-
-        Returns
-        -------
-        BaseClasses
-            A new bank; it keeps the settings that were chosen on this one, which a few samples do not change.
+        """A bank with more samples (samples, V) of its classes ``y``; settings chosen on this one stay.
 
         Examples
         --------
@@ -332,22 +288,20 @@ class BaseClasses:
         >>> base.with_samples(np.random.rand(1, 4), ["dog"]).counts
         array([10, 11])
         """
-        samples, X = self._needed_samples("a sample more"), check_features(X)
+        samples, X = self._needed_samples("a sample more"), check_features(X, width=self.n_features)
         names, members = check_labels(y, len(X))
         joined_labels(self.names, names)
         strange = np.setdiff1d(names, self.names)
         if len(strange):
             raise InputError(f"'{strange[0]}' is not a class of this bank: pass samples of its classes.")
-        if X.shape[1] != self.n_features:
-            raise InputError(f"X has {X.shape[1]} features and the bank has {self.n_features}: pass as many.")
         labels = np.concatenate([self.labels, np.searchsorted(self.names, names)[members]])
         together = np.concatenate([samples, X.astype(samples.dtype)])[np.argsort(labels, kind="stable")]
-        bank = BaseClasses._of(together, np.bincount(labels), self.names, self.about)
+        bank = BaseClasses(self.names, np.bincount(labels), together, about=self.about)
         bank.choices, bank.chosen_on = self.choices, self.chosen_on
         return bank
 
     def transform(self, f: Any) -> BaseClasses:
-        """Apply a transform to the samples, as it is applied to novel samples.
+        """A bank of transformed samples, as novel samples are transformed.
 
         Parameters
         ----------
@@ -376,23 +330,11 @@ class BaseClasses:
             )
         before = self.about.get(TRANSFORM)
         about = {**self.about, TRANSFORM: name if before is None else f"{before}, {name}"}
-        return BaseClasses._of(transformed, self.counts, self.names, about)
+        return BaseClasses(self.names, self.counts, transformed, about=about)
 
     def __repr__(self) -> str:
-        of_samples = "" if self.samples is not None else "statistics of "
-        samples = f"{of_samples}{self.counts.sum()} samples"
+        samples = f"{'' if self.samples is not None else 'statistics of '}{self.counts.sum()} samples"
         return f"BaseClasses({len(self.names)} classes, {samples}, {self.n_features} features)"
-
-    def _repr_html_(self) -> str:
-        each = " to ".join(f"{count:,}" for count in np.unique([self.counts.min(), self.counts.max()]))
-        facts = {
-            "classes": f"{len(self.names):,}",
-            "samples": f"{self.counts.sum():,}{', not kept' * (self.samples is None)}, {each} per class",
-            "features": f"{self.n_features:,}, {self.dtype}",
-            "power": f"{self.power('auto'):g}",
-            "extractor": "not known" if self.extractor is None else shortened(self.extractor),
-        }
-        return html_table(["base classes", ""], [[name, escape(fact)] for name, fact in facts.items()])
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
@@ -400,11 +342,11 @@ class BaseClasses:
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly computed again is left out.
         left_out = ("_lock", "choosing", "labels", "means", "covariances")
-        state = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        state = {name: value for name, value in vars(self).items() if name not in left_out}
         return {**state, "prepared": self.prepared if self.samples is None else {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
         self._lock, self.choosing = RLock(), RLock()
 
     def _needed_samples(self, what: str) -> np.ndarray:
@@ -451,7 +393,7 @@ class BaseClasses:
     @one_thread()
     def feature_space(self) -> FeatureSpace | None:
         """Usual norms and directions of the samples, to detect features of another kind; None in small banks."""
-        enough = self.samples is not None and len(self.names) >= LEAST_CLASSES
+        enough = self.samples is not None and len(self.names) >= LEAST_TO_CHOOSE
         return feature_space(self._needed_samples("its space"), self.labels) if enough else None
 
     @property
@@ -470,8 +412,8 @@ class BaseClasses:
         """Whether the header of the features says that the extractor was trained on one of these classes."""
         network = self.about.get("network")
         classes = network.get("trained_on") if isinstance(network, dict) else None
-        named = set(map(str, classes)) if isinstance(classes, list) else set()
-        return self.seen_in_training is True or not named.isdisjoint(map(str, self.names))
+        trained = set(map(str, classes)) if isinstance(classes, list) else set()
+        return self.seen_in_training is True or not trained.isdisjoint(map(str, self.names))
 
     @property
     def can_hold_out(self) -> bool:
@@ -496,31 +438,40 @@ class BaseClasses:
     def prepare(self, space: Space) -> PreparedBase:
         """The bank in a space: means, covariances and samples; computed on the first call and kept."""
         if self.samples is None:
-            return self._prepared_without_samples(space)
+            return self._saved(space)
         # Threads that want the same space wait for the one that prepares it.
         with self._lock:
-            prepared = self.prepared.pop(space, None) or self._prepare(space)
+            prepared = self.prepared.pop(space, None)
+            if prepared is None:
+                with one_thread():
+                    prepared = prepare(self.samples, self.counts, self.names, space)
             self.prepared[space] = prepared
             in_memory = [other for other in self.prepared if other not in self._mapped]
             if len(in_memory) > MOST_SPACES:
                 del self.prepared[in_memory[0]]
         return prepared
 
-    @one_thread()
-    def _prepare(self, space: Space) -> PreparedBase:
-        return prepare(self._needed_samples("a new space"), self.counts, self.names, space)
-
-    def _prepared_without_samples(self, space: Space) -> PreparedBase:
+    def _saved(self, space: Space) -> PreparedBase:
         """The space that was saved; "auto" leaves the form of its covariances open."""
-        alike = [bank for other, bank in self.prepared.items() if replace(other, covariance="auto") == space]
-        if space in self.prepared or alike:
-            return self.prepared.get(space) or alike[0]
+        for other, prepared in self.prepared.items():
+            if space in (other, replace(other, covariance="auto")):
+                return prepared
         saved = "; ".join(
             ", ".join(f"{name}={value!r}" for name, value in vars(other).items()) for other in self.prepared
         )
         raise ParameterError(
             f"This bank keeps no samples and was saved for {saved}: use these parameters, or a bank with samples."
         )
+
+    def warn_of_shared_names(self, names: np.ndarray) -> None:
+        """Warn if novel classes have the names of base classes; equal numbers are ignored."""
+        shared = sorted({name for name in names.tolist() if isinstance(name, str)}.intersection(self.names.tolist()))
+        if shared:
+            have = count(
+                len(shared), "novel class has the name of a base class", "novel classes have the names of base classes"
+            )
+            remedy = "leave them out of the bank, or rename them if they only share the name"
+            warn_user(f"{have}, {listing(map(quoted, shared))}: {remedy}.", SharedClassWarning)
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:

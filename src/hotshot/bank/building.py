@@ -1,6 +1,8 @@
-"""Banks from features that do not fit in memory: one pass over batches, or statistics from the parts of a cluster."""
+"""Banks of statistics, from features that never are in one place: batch by batch, and from parts on a cluster."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,173 +10,268 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, one_thread, slices
+from hotshot.arrays import check_features, one_thread, unit_vectors
 from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
-    ROWS_AT_ONCE,
-    FeatureTransform,
     PreparedBase,
     Space,
     base_transform,
     centre_of,
-    final_transform,
+    choose_power,
     leading_axes,
-    pooled_axes,
+    novel_transform,
+    principal_axes,
 )
-from hotshot.bank.statistics import FORMS, ClassStatistics
-from hotshot.bank.store import SAMPLES
+from hotshot.bank.statistics import ROWS_AT_ONCE
+from hotshot.bank.store import checked_batches
 from hotshot.cluster import cluster_client, wait_for_a_worker
-from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.files import Samples, open_features
-from hotshot.files.tensors import Stream, map_tensors, write_tensors
-from hotshot.labels import check_labels
+from hotshot.errors import InputError, ParameterError
+from hotshot.files import open_features
+from hotshot.labels import check_labels, joined_labels
 
-SPOOL = "arrived.raw"
+# Covariances in a bank of statistics: a matrix (V, V) or the variances (V,) of each class, or the pooled covariance.
+FORMS = ("dense", "diagonal", "pooled")
 # A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
 
 
-def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Write samples to ``folder`` class by class, from one pass over batches: samples (mapped), counts, names."""
-    index: dict[Any, int] = {}
-    arrived: list[np.ndarray] = []
-    dtype, width = None, None
-    with (folder / SPOOL).open("wb") as file:
-        for X, y in _pairs(batches):
-            X = check_features(X, "X_base", width=width)
-            names, labels = check_labels(y, len(X), "y_base")
-            if index and isinstance(names.tolist()[0], str) != isinstance(next(iter(index)), str):
-                raise InputError("y_base mixes strings and numbers between batches: use one type of label.")
-            if dtype is None:
-                dtype, width = X.dtype, X.shape[1]
-            if X.dtype.itemsize > dtype.itemsize:
-                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
-            codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
-            arrived.append(codes[labels])
-            file.write(np.ascontiguousarray(X, dtype=dtype).data)
-    if dtype is None or width is None:
-        raise InputError("No batch of features was passed: pass at least one.")
-    names, place = np.unique(np.array(list(index)), return_inverse=True)
-    labels = place[np.concatenate(arrived)]
-    order = np.argsort(labels, kind="stable")
-    spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
-    blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
-    write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
-    del spooled
-    (folder / SPOOL).unlink()
-    return map_tensors(folder / SAMPLES).tensors["samples"], np.bincount(labels), names
+class ClassStatistics:
+    r"""Counts, means and covariances of classes, gathered batch by batch in float64.
 
+    Features are read once and not kept. Partial results, of parts of a stream or of workers of a cluster, merge
+    exactly: with n and m samples of means :math:`\mu` and :math:`\nu` the sums of squared deviations add up to
 
-def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Batches as they arrive; errors in reading them are not reported as errors in writing the bank."""
-    try:
-        for batch in batches:
-            if isinstance(batch, Samples):
-                batch = tuple(batch)
-            if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-                raise InputError(
-                    f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
+    .. math::
+        S = S_n + S_m + \frac{n m}{n + m} (\mu - \nu)(\mu - \nu)^\top .
+
+    Parameters
+    ----------
+    form : {"dense", "diagonal", "pooled"}
+        What is kept of each class: with "dense" the covariance (V, V), else its diagonal.
+
+    Attributes
+    ----------
+    names, counts : arrays (B,)
+        Labels in sorted order, and numbers of samples.
+    means, unit_means : arrays (B, V)
+        Means of the samples, and of the samples as unit vectors.
+    smallest, largest, dtype
+        Smallest and largest entry, and dtype, of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.random.rand(30, 4), np.repeat(["cat", "dog", "owl"], 10)
+    >>> first = ClassStatistics().partial_fit(X[:15], y[:15])
+    >>> both = first.merge(ClassStatistics().partial_fit(X[15:], y[15:]))
+    >>> both.counts
+    array([10, 10, 10])
+    >>> bool(np.allclose(both.covariances[1], np.cov(X[10:20].T)))
+    True
+    """
+
+    names: np.ndarray
+    counts: np.ndarray
+    means: np.ndarray
+    unit_means: np.ndarray
+    # Sums of squared deviations, of each class and of all classes together.
+    _scatters: np.ndarray
+    _within: np.ndarray
+
+    def __init__(self, form: str = "dense") -> None:
+        if form not in FORMS:
+            raise ParameterError(f"form must be one of {', '.join(FORMS)}, got {form!r}.")
+        self.form = form
+        self.smallest, self.largest, self.dtype = np.inf, -np.inf, np.dtype(np.float32)
+
+    def __getattr__(self, name: str) -> Any:
+        # The sums exist from the first batch on.
+        if name in ClassStatistics.__annotations__:
+            raise InputError("There are no samples yet: call partial_fit first.")
+        raise AttributeError(name)
+
+    @property
+    def _width(self) -> int | None:
+        return self.means.shape[1] if "means" in vars(self) else None
+
+    def partial_fit(self, X: Any, y: Any) -> ClassStatistics:
+        """Add a batch of features (samples, V) and labels (samples,); returns itself."""
+        X = check_features(X, width=self._width)
+        batch = ClassStatistics(self.form)
+        batch.smallest, batch.largest, batch.dtype = float(X.min()), float(X.max()), X.dtype
+        batch.names, labels = check_labels(y, len(X))
+        order = np.argsort(labels, kind="stable")
+        x, labels = X[order].astype(np.float64), labels[order]
+        batch.counts = np.bincount(labels)
+        starts = np.cumsum(batch.counts) - batch.counts
+        batch.means, batch.unit_means = (
+            np.add.reduceat(rows, starts, axis=0) / batch.counts[:, None] for rows in (x, unit_vectors(x))
+        )
+        x -= batch.means[labels]
+        batch._within = x.T @ x
+        if self.form == "dense":
+            batch._scatters = np.stack([group.T @ group for group in np.split(x, starts[1:])])
+        else:
+            batch._scatters = np.add.reduceat(x**2, starts, axis=0)
+        self._add(batch)
+        return self
+
+    @one_thread()
+    def merge(self, *others: ClassStatistics) -> ClassStatistics:
+        """Statistics of all samples together, as a new object."""
+        merged = ClassStatistics(self.form)
+        for one in (self, *others):
+            if one.form != self.form:
+                raise ParameterError(
+                    f"Statistics of forms '{self.form}' and '{one.form}' do not merge: use one form for all parts."
                 )
-            yield batch[0], batch[1]
-    except OSError as error:
-        raise InputError(f"The batches of features cannot be read: {error}.") from error
+            if merged._width and one._width and merged._width != one._width:
+                raise InputError(
+                    f"Statistics of {merged._width} and of {one._width} features do not merge: "
+                    "extract all features with the same model."
+                )
+            if one._width:
+                merged._add(one)
+        return merged
+
+    def _add(self, other: ClassStatistics) -> None:
+        """Add the sums of other samples, class by class."""
+        before = vars(self).get("names", other.names[:0])
+        names = np.unique(joined_labels(before, other.names))
+        if len(names) > len(before):
+            # New classes start with zeros.
+            place = np.searchsorted(names, before)
+            for key in ("counts", "means", "unit_means", "_scatters"):
+                of_other = getattr(other, key)
+                sums = np.zeros((len(names), *of_other.shape[1:]), dtype=of_other.dtype)
+                sums[place] = vars(self).get(key, sums[:0])
+                setattr(self, key, sums)
+            self.names = names
+        place = np.searchsorted(self.names, other.names)
+        total = self.counts[place] + other.counts
+        share = (other.counts / total)[:, None]
+        difference = other.means - self.means[place]
+        weighted = self.counts[place][:, None] * share * difference
+        self.counts[place] = total
+        self.means[place] += share * difference
+        self.unit_means[place] += share * (other.unit_means - self.unit_means[place])
+        self._within = vars(self).get("_within", 0.0) + other._within + weighted.T @ difference
+        products = weighted[:, :, None] * difference[:, None, :] if self.form == "dense" else weighted * difference
+        self._scatters[place] += other._scatters + products
+        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        self.dtype = np.promote_types(self.dtype, other.dtype)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean of all samples (V,)."""
+        return np.asarray(self.counts @ self.means / self.counts.sum())
+
+    @property
+    def pooled_covariance(self) -> np.ndarray:
+        """Covariance within classes (V, V); if no class has two samples, that of all samples together."""
+        freedom = int((self.counts - 1).sum())
+        if freedom:
+            return np.asarray(self._within / freedom)
+        return np.asarray(self.moment(self.mean) / max(self.counts.sum() - 1, 1))
+
+    @property
+    def covariances(self) -> np.ndarray:
+        """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
+        if self.form != "dense":
+            raise ParameterError(f"Statistics of form '{self.form}' keep no covariances: use form 'dense'.")
+        return self._per_freedom(self._scatters, self.pooled_covariance)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variances of each class (B, V), with those of the pooled covariance for classes of one sample."""
+        scatters = np.diagonal(self._scatters, axis1=1, axis2=2) if self.form == "dense" else self._scatters
+        return self._per_freedom(scatters, np.diagonal(self.pooled_covariance))
+
+    def _per_freedom(self, scatters: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+        spread = scatters / np.maximum(self.counts - 1, 1).reshape(-1, *[1] * pooled.ndim)
+        spread[self.counts == 1] = pooled
+        return np.asarray(spread)
+
+    def moment(self, centre: np.ndarray | float = 0.0) -> np.ndarray:
+        """Sum over all samples of (x - c)(x - c)' (V, V)."""
+        difference = self.means - centre
+        return np.asarray(self._within + (self.counts[:, None] * difference).T @ difference)
 
 
 def gather_statistics(
     partitions: Sequence[Partition],
-    *,
     form: str = "dense",
-    transform: FeatureTransform | None = None,
+    transform: Callable[[np.ndarray], np.ndarray] | None = None,
     scheduler: str | None = None,
 ) -> ClassStatistics:
-    """Statistics of all parts of the features, merged; computed on the Dask cluster of a scheduler's address, if given.
-
-    Parts are feature files, which all workers must be able to read, or functions without parameters that return
-    features and labels or an iterator of such batches. For ``form`` and ``transform`` see ``ClassStatistics``.
-    """
+    """Statistics of all parts of the features after a transform, here or on the Dask cluster of a scheduler."""
     if not len(partitions):
         raise ParameterError("partitions is empty: pass at least one feature file.")
-    task = partial(_statistics_of, form, transform)
     if scheduler is None:
-        return task(*partitions)
+        return _statistics_of(form, transform, *partitions)
     with cluster_client(scheduler) as client:
-        from distributed.scheduler import KilledWorker
-
-        try:
-            wait_for_a_worker(client)
-            parts = client.map(task, list(partitions), pure=False)
-            while len(parts) > 1:
-                # Pairs are merged on the workers, so that no process holds all partial results.
-                pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-                parts = [client.submit(_merged, *pair, pure=False) for pair in pairs]
-            merged: ClassStatistics = parts[0].result()
-            return merged
-        except KilledWorker:
-            raise RunError(
-                "Dask lost several workers on one part of the features, most often because memory ran out: "
-                "make smaller parts, or give the workers more memory."
-            ) from None
+        wait_for_a_worker(client)
+        parts = client.map(partial(_statistics_of, form, transform), list(partitions), pure=False)
+        while len(parts) > 1:
+            # Pairs are merged on the workers, so that no process holds all partial results.
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [client.submit(ClassStatistics.merge, *pair, pure=False) for pair in pairs]
+        merged: ClassStatistics = parts[0].result()
+        return merged
 
 
 @one_thread()
-def _merged(first: ClassStatistics, *others: ClassStatistics) -> ClassStatistics:
-    return first.merge(*others)
-
-
-@one_thread()
-def _statistics_of(form: str, transform: FeatureTransform | None, *partitions: Partition) -> ClassStatistics:
-    statistics = ClassStatistics(form, transform)
-    for X, y in _pairs(_batches(partitions)):
-        statistics.partial_fit(X, y)
+def _statistics_of(
+    form: str, transform: Callable[[np.ndarray], np.ndarray] | None, *partitions: Partition
+) -> ClassStatistics:
+    statistics = ClassStatistics(form)
+    for part in partitions:
+        batches = part() if callable(part) else open_features(part).batches(ROWS_AT_ONCE)
+        for X, y in checked_batches([batches] if isinstance(batches, tuple) and len(batches) == 2 else batches):
+            statistics.partial_fit(X if transform is None else transform(check_features(X)), y)
     return statistics
 
 
-def _batches(partitions: Iterable[Partition]) -> Iterator[Any]:
-    for part in partitions:
-        batches = part() if callable(part) else open_features(part).batches(ROWS_AT_ONCE)
-        yield from [batches] if isinstance(batches, tuple) and len(batches) == 2 else batches
+@one_thread()
+def bank_of_statistics(
+    partitions: Sequence[Partition], scheduler: str | None, power: float | str, **parameters: Any
+) -> dict[str, Any]:
+    """The parts of a bank without samples, as ``BaseClasses`` takes them, in the space of these parameters.
 
-
-def prepare_statistics(
-    gather: Callable[..., ClassStatistics], space: Space, extent: ClassStatistics
-) -> tuple[PreparedBase, ClassStatistics]:
-    """A bank of statistics in ``space``, from a function that gathers statistics for a form and a transform.
-
-    ``extent`` are statistics of the untransformed features, of any form, for their dtype and scale. The features are
-    read three times more: for the centre and the leading axes, for the axes of the pooled covariance, and for the
-    statistics in these axes.
+    The features are read four times: for their extent, for the centre and the leading axes, for the pooled covariance
+    in these, and for the statistics in the axes of that.
     """
-    dtype = extent.dtype
+    gather = partial(gather_statistics, partitions, scheduler=scheduler)
+    raw = gather("pooled")
+    space = Space(power=choose_power(power, raw.smallest), **parameters)
     if space.sample_weights != "uniform":
         raise ParameterError("Sample weights by a classifier need the samples: pass sample_weights='uniform'.")
     if space.covariance not in FORMS:
         raise ParameterError(
             f"covariance of a bank without samples must be dense, diagonal or pooled, got {space.covariance!r}."
         )
-    normalise = space.normalize is not None
-    plain = base_transform(space, max(extent.largest, -extent.smallest), dtype)
-    raw = gather(form="pooled", transform=plain)
-    middle = centre_of(raw.mean, len(raw.names)) if normalise else np.zeros_like(raw.mean)
-    leading = np.eye(raw.means.shape[1])
+    normalise, dtype = space.normalize is not None, raw.dtype
+    plain = base_transform(space, max(raw.largest, -raw.smallest), dtype)
+    powered = gather("pooled", plain)
+    centre = centre_of(powered.mean, len(powered.names)) if normalise else np.zeros_like(powered.mean)
+    leading = np.eye(len(powered.mean))
     if space.n_components is not None:
-        leading = leading_axes(raw.moment(middle), space.n_components, extent.counts)
+        leading = leading_axes(powered.moment(centre), space.n_components, raw.counts)
     leading = leading.astype(dtype)
-    reduced = replace(plain, centre=middle.astype(dtype) if normalise else None, axes=leading, unit=normalise)
-    spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
+    reduced = replace(plain, centre=centre.astype(dtype) if normalise else None, axes=leading, unit=normalise)
+    spectrum, rotation = principal_axes(gather("pooled", reduced).pooled_covariance, dtype)
     axes = leading @ rotation
     of_base = replace(reduced, axes=axes)
-    statistics = gather(form=space.covariance, transform=of_base)
+    statistics = gather(space.covariance, of_base)
     means = statistics.means.astype(dtype)
-    covariances: Covariances
+    covariances: Covariances = diagonal(np.tile(spectrum, (len(means), 1)))
     if space.covariance == "dense":
         covariances = Dense(statistics.covariances.astype(dtype))
     elif space.covariance == "diagonal":
         covariances = diagonal(statistics.variances.astype(dtype))
-    else:
-        covariances = diagonal(np.tile(spectrum, (len(means), 1)))
     prepared = PreparedBase(
         names=statistics.names,
-        transform=final_transform(space, of_base),
+        transform=novel_transform(space, of_base),
         buckets=(),
         means=means,
         weighted_means=means,
@@ -184,4 +281,18 @@ def prepare_statistics(
         ones=axes.sum(axis=0),
         counts=statistics.counts,
     )
-    return prepared, raw
+    centres = {1.0: raw.mean}
+    if space.power_on_base and space.power_offset == 0:
+        # The transform scales the features first.
+        mean, scale = powered.mean, plain.scale
+        centres[space.power] = mean - np.log(scale) if space.power == 0 else mean / scale**space.power
+    return {
+        "names": prepared.names,
+        "counts": prepared.counts,
+        "samples": None,
+        "n_features": len(raw.mean),
+        "dtype": dtype,
+        "smallest": raw.smallest,
+        "spaces": {space: prepared},
+        "centres": centres,
+    }

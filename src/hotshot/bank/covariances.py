@@ -7,7 +7,7 @@ the rows of F_k are the centred samples of the class (which the bank has anyway)
 All have the same methods. ``mixtures`` returns dense mixtures of the covariances. For weights W of a linear classifier,
 ``apply`` returns the product that the other two share: ``quadratic`` computes from it the covariances
 :math:`A_k = W \Sigma_k W^\top` of the logits, and ``gradient`` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
-function of these with symmetric derivatives X_k.
+function of these with symmetric derivatives X_k. Shapes: weights (rows, K), W (tasks, N, V), X (tasks, K, N, N).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Dense:
         return np.diagonal(self.matrices, axis1=-2, axis2=-1).copy()
 
     def mixtures(self, weights: np.ndarray) -> np.ndarray:
-        """sum_k w_k Sigma_k for weights (rows, K): (rows, V, V)."""
+        """sum_k w_k Sigma_k (rows, V, V)."""
         *_, count, width, _ = self.matrices.shape
         mixed = weights @ self.matrices.reshape(count, width * width)
         return np.asarray(mixed.reshape(-1, width, width))
 
     def apply(self, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k for W (tasks, N, V): (tasks, K, N, V)."""
+        """W Sigma_k (tasks, K, N, V)."""
         return np.asarray(W[:, None] @ self.matrices)
 
     def quadratic(self, product: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class Dense:
         return np.asarray(product @ W.swapaxes(1, 2)[:, None])
 
     def gradient(self, slopes: np.ndarray, product: np.ndarray) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
+        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
         return 2 * _sum_of_products(slopes, product)
 
 
@@ -72,18 +72,10 @@ class Dense:
 class Factored:
     """Covariances F_k' F_k + diag(d_k) of K classes, where row j of F_k is scales_kj (lengths_kj rows_kj - means_k).
 
-    Attributes
-    ----------
-    rows : array (K, J, V)
-        Samples of classes of similar size, padded to one number; or unit vectors, in half precision at least.
-    lengths : array (K, J) or None
-        Factor that makes each row a sample; None for 1.
-    means : array (K, V) or None
-        Means of the samples; None for 0.
-    scales : array (K, J)
-        1 / sqrt(J_b - 1) for samples, 0 for padding.
-    diagonal : array (K, V) or None
-        d_k; None for 0. It may be (tasks, K, V) where there are no rows.
+    ``rows`` (K, J, V) are samples of classes of similar size, padded to one number, or unit vectors, in half precision
+    at least; ``lengths`` (K, J) make each row a sample, None is 1; ``means`` (K, V) are of the samples, None is 0;
+    ``scales`` (K, J) are 1 / sqrt(J_b - 1) for samples and 0 for padding; ``diagonal`` (K, V) are d_k, None is 0, and
+    (tasks, K, V) is possible where there are no rows.
     """
 
     rows: np.ndarray
@@ -103,20 +95,20 @@ class Factored:
         return self.rows.size + (0 if self.diagonal is None else self.diagonal.size)
 
     @property
-    def _row_scales(self) -> np.ndarray:
-        """Factor of the rows in F (K, J)."""
-        return self.scales if self.lengths is None else self.scales * self.lengths
-
-    @property
     def variances(self) -> np.ndarray:
         """Diagonals of the covariances (K, V)."""
         if self.is_diagonal and self.diagonal is not None:
             return np.asarray(self.diagonal)
-        sums = [np.sum(self.factors(some) ** 2, axis=1, dtype=np.float64) for some in self._some(len(self.rows))]
+        sums = [np.sum(self.factors(some) ** 2, axis=1, dtype=np.float64) for some in self._blocks(len(self.rows))]
         variances = np.concatenate(sums).astype(self.scales.dtype)
         return np.asarray(variances if self.diagonal is None else variances + self.diagonal)
 
-    def _some(self, count: int) -> list[slice]:
+    @property
+    def _row_scales(self) -> np.ndarray:
+        """Factor of the rows in F (K, J)."""
+        return self.scales if self.lengths is None else self.scales * self.lengths
+
+    def _blocks(self, count: int) -> list[slice]:
         """Slices of so many classes, of which the factors are in memory together."""
         return slices(count, max(1, ENTRIES_AT_ONCE // max(1, self.rows[0].size)))
 
@@ -128,14 +120,14 @@ class Factored:
         return np.asarray(factors)
 
     def mixtures(self, weights: np.ndarray) -> np.ndarray:
-        """sum_k w_k Sigma_k for weights (rows, K), from the classes of positive weight: (rows, V, V)."""
+        """sum_k w_k Sigma_k (rows, V, V), from the classes of positive weight."""
         width = self.rows.shape[2]
         mixed = np.zeros((len(weights), width, width), dtype=np.result_type(weights, self.scales))
         for row, total in zip(weights, mixed, strict=True):
             if self.diagonal is not None:
                 np.fill_diagonal(total, row @ self.diagonal)
             members = np.flatnonzero(row > 0)
-            for some in () if self.is_diagonal else self._some(len(members)):
+            for some in () if self.is_diagonal else self._blocks(len(members)):
                 classes = members[some]
                 factor = (self.factors(classes) * np.sqrt(row[classes])[:, None, None]).reshape(-1, width)
                 total += factor.T @ factor
@@ -156,7 +148,7 @@ class Factored:
         return np.asarray(forms if of_diagonal is None else forms + of_diagonal @ W.swapaxes(1, 2)[:, None])
 
     def gradient(self, slopes: np.ndarray, product: Product) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
+        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
         of_rows, of_diagonal = product
         turned = slopes @ of_rows.swapaxes(2, 3)
         along = (turned * self._row_scales[:, None]).swapaxes(1, 2).reshape(*slopes.shape[::3], -1)
@@ -166,13 +158,6 @@ class Factored:
         if of_diagonal is not None:
             total += _sum_of_products(slopes, of_diagonal)
         return np.asarray(2 * total)
-
-
-def _sum_of_products(slopes: np.ndarray, product: np.ndarray) -> np.ndarray:
-    """sum_k X_k P_k (tasks, N, V) for X (tasks, K, N, N) and P (tasks, K, N, V)."""
-    tasks, count, n_classes, width = product.shape
-    left = slopes.swapaxes(1, 2).reshape(tasks, n_classes, count * n_classes)
-    return np.asarray(left @ product.reshape(tasks, count * n_classes, width))
 
 
 @dataclass(frozen=True)
@@ -189,14 +174,14 @@ class Joined:
 
     @property
     def variances(self) -> np.ndarray:
-        """Diagonals of the covariances (K, V), in the order of the classes."""
+        """Diagonals of the covariances (K, V)."""
         return self._in_order([part.variances for part in self.parts], axis=0)
 
     def _in_order(self, of_parts: list[np.ndarray], axis: int) -> np.ndarray:
         return np.take(np.concatenate(of_parts, axis=axis), np.argsort(np.concatenate(self.classes)), axis=axis)
 
     def mixtures(self, weights: np.ndarray) -> np.ndarray:
-        """sum_k w_k Sigma_k for weights (rows, K) in the order of the classes: (rows, V, V)."""
+        """sum_k w_k Sigma_k (rows, V, V)."""
         parts = zip(self.parts, self.classes, strict=True)
         return np.asarray(sum(part.mixtures(weights[:, classes]) for part, classes in parts))
 
@@ -205,11 +190,11 @@ class Joined:
         return tuple(part.apply(W) for part in self.parts)
 
     def quadratic(self, product: Product, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k W' (tasks, K, N, N), in the order of the classes."""
+        """W Sigma_k W' (tasks, K, N, N)."""
         return self._in_order([part.quadratic(p, W) for part, p in zip(self.parts, product, strict=True)], axis=1)
 
     def gradient(self, slopes: np.ndarray, product: Product) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N) in the order of the classes: (tasks, N, V)."""
+        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
         parts = zip(self.parts, self.classes, product, strict=True)
         return np.asarray(sum(part.gradient(slopes[:, classes], p) for part, classes, p in parts))
 
@@ -217,6 +202,13 @@ class Joined:
 Covariances: TypeAlias = Dense | Factored | Joined
 # Result of `apply`: an array, a pair, or one of these for each part.
 Product: TypeAlias = Any
+
+
+def _sum_of_products(slopes: np.ndarray, product: np.ndarray) -> np.ndarray:
+    """sum_k X_k P_k (tasks, N, V) for P (tasks, K, N, V)."""
+    tasks, count, n_classes, width = product.shape
+    left = slopes.swapaxes(1, 2).reshape(tasks, n_classes, count * n_classes)
+    return np.asarray(left @ product.reshape(tasks, count * n_classes, width))
 
 
 def diagonal(variances: np.ndarray) -> Factored:
@@ -237,11 +229,10 @@ def low_rank(rows: np.ndarray, leading: np.ndarray, rest: np.ndarray) -> Factore
 
 @dataclass(frozen=True)
 class ClassSamples:
-    """Samples z (samples, V), class by class, and their statistics, to compute covariances from.
+    """Samples z (samples, V), class by class, in axes in which the pooled covariance is diagonal.
 
-    They are in axes in which the pooled covariance is diagonal, with the variances ``spectrum`` (V,). ``counts`` and
-    ``means`` are of each class; ``buckets`` are the samples as unit vectors; ``are_units`` tells whether z are units
-    too.
+    ``counts`` and ``means`` are of each class, ``spectrum`` (V,) is the pooled covariance; ``buckets`` are the samples
+    as unit vectors, and ``are_units`` tells whether z are units too.
     """
 
     z: np.ndarray
@@ -268,12 +259,9 @@ def automatic_form(samples: ClassSamples) -> Dense | Joined:
 def factored_form(samples: ClassSamples, dense_from: float = np.inf) -> Joined:
     """The samples of every class, but pooled variances for classes of one, and matrices from ``dense_from`` samples."""
     z, counts, rows = samples.z, samples.counts, class_rows(samples.counts)
-    parts: list[Dense | Factored] = []
-    classes = []
     alone = np.flatnonzero(counts == 1)
-    if len(alone):
-        parts.append(diagonal(np.tile(samples.spectrum, (len(alone), 1))))
-        classes.append(alone)
+    parts: list[Dense | Factored] = [diagonal(np.tile(samples.spectrum, (len(alone), 1)))] if len(alone) else []
+    classes = [alone] if len(alone) else []
     for bucket in samples.buckets:
         is_many = counts[bucket.classes] > 1
         many = bucket.classes[is_many]

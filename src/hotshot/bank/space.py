@@ -18,7 +18,14 @@ import numpy as np
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, slices, unit_vectors
 from hotshot.bank.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
-from hotshot.bank.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
+from hotshot.bank.statistics import (
+    ROWS_AT_ONCE,
+    Bucket,
+    class_means,
+    classifier_weights,
+    make_buckets,
+    pooled_covariance,
+)
 from hotshot.errors import InputError, ParameterError
 
 # Name of the samples of the bank in messages.
@@ -27,8 +34,6 @@ BASE_SAMPLES = "X_base"
 LEAST_AXES = 8
 # Settings are chosen on banks with at least so many classes of at least so many samples.
 LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
-# Rows of the bank that are transformed together.
-ROWS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,13 +186,31 @@ class PreparedBase:
 @NO_OVERFLOW_WARNINGS
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in ``space``."""
-    normalise = space.normalize is not None
-    plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
-    z, centre, leading = _reduced(samples, space, plain, counts)
+    normalise, dtype = space.normalize is not None, samples.dtype
+    plain = base_transform(space, max(float(samples.max()), -float(samples.min())), dtype)
+    # A few rows at a time, so that no second array of the size of the bank is needed in full precision.
+    blocks = slices(len(samples), ROWS_AT_ONCE)
+    centre = leading = None
+    if normalise:
+        totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
+        centre = centre_of(np.sum(totals, axis=0) / len(samples), len(counts)).astype(dtype)
+    centred = replace(plain, centre=centre)
+    width = samples.shape[1]
+    if space.n_components is not None:
+        moment = np.zeros((width, width))
+        for rows in blocks:
+            x = centred(samples[rows], BASE_SAMPLES).astype(np.float64)
+            moment += x.T @ x
+        leading = leading_axes(moment, space.n_components, counts).astype(dtype)
+        width = leading.shape[1]
+    of_base = replace(centred, axes=leading, unit=normalise)
+    z = np.empty((len(samples), width), dtype=dtype)
+    for rows in blocks:
+        z[rows] = of_base(samples[rows], BASE_SAMPLES)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
-    spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
-    for rows in slices(len(z), ROWS_AT_ONCE):
+    spectrum, rotation = principal_axes(pooled_covariance(z, counts), dtype)
+    for rows in blocks:
         z[rows] = z[rows] @ rotation
     axes = rotation if leading is None else leading @ rotation
 
@@ -200,7 +223,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
-        transform=final_transform(space, replace(plain, centre=centre, axes=axes, unit=normalise)),
+        transform=novel_transform(space, replace(of_base, axes=axes)),
         buckets=buckets,
         means=means,
         weighted_means=weighted_means,
@@ -217,58 +240,22 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
 def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
     """Scale and power of base features with entries up to ``largest``, before they are centred and rotated."""
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
-    scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
+    scale = 1.0
+    if space.normalize is not None and largest > 0:
+        # A power of two that brings the largest entry near 1, so that nothing over- or underflows.
+        limit = np.finfo(dtype).maxexp - 8
+        scale = 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit))
     return FeatureTransform(power, offset * scale, scale, None, None, unit=False)
 
 
-def final_transform(space: Space, of_base: FeatureTransform) -> FeatureTransform:
+def novel_transform(space: Space, of_base: FeatureTransform) -> FeatureTransform:
     """The transform of novel features, which have a power even if those of the base have none."""
     return replace(of_base, power=space.power, offset=space.power_offset * of_base.scale)
-
-
-def _reduced(
-    samples: np.ndarray, space: Space, plain: FeatureTransform, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
-
-    A few rows at a time, so that no second array of the size of the bank is needed in full precision.
-    """
-    blocks = slices(len(samples), ROWS_AT_ONCE)
-    centre = leading = None
-    if space.normalize is not None:
-        totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
-        centre = centre_of(np.sum(totals, axis=0) / len(samples), len(counts)).astype(samples.dtype)
-    centred = replace(plain, centre=centre)
-    width = samples.shape[1]
-    if space.n_components is not None:
-        moment = np.zeros((width, width))
-        for rows in blocks:
-            x = centred(samples[rows], BASE_SAMPLES).astype(np.float64)
-            moment += x.T @ x
-        leading = leading_axes(moment, space.n_components, counts).astype(samples.dtype)
-        width = leading.shape[1]
-    z = np.empty((len(samples), width), dtype=samples.dtype)
-    whole = replace(centred, axes=leading, unit=space.normalize is not None)
-    for rows in blocks:
-        z[rows] = whole(samples[rows], BASE_SAMPLES)
-    return z, centre, leading
 
 
 def centre_of(mean: np.ndarray, n_classes: int) -> np.ndarray:
     """The centre for base samples of this mean: half of it for a single class, as what all classes share is unknown."""
     return mean / 2 if n_classes == 1 else mean
-
-
-def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
-    """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
-    limit = np.finfo(dtype).maxexp - 8
-    return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
-
-
-def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
-    spectrum, rotation = _principal_axes(pooled, dtype)
-    return spectrum.astype(dtype), rotation.astype(dtype)
 
 
 def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarray) -> np.ndarray:
@@ -279,8 +266,8 @@ def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarr
     them held out.
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """
-    variances, axes = _principal_axes(moment)
-    if isinstance(n_components, (int, np.integer)):
+    variances, axes = principal_axes(moment, np.dtype(np.float64))
+    if isinstance(n_components, Integral):
         if n_components > len(variances):
             raise ParameterError(
                 f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
@@ -294,13 +281,13 @@ def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarr
     return axes[:, : max(1, min(count, len(variances)))]
 
 
-def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
+def principal_axes(moment: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,) of second moments (V, V), the largest first, and their axes (V, V), all in this dtype."""
     # Not NaN either.
     if not np.abs(moment).max() <= np.finfo(dtype).max:
         raise InputError(
-            f"{BASE_SAMPLES} has variances beyond the range of {np.dtype(dtype)}: rescale the "
+            f"{BASE_SAMPLES} has variances beyond the range of {dtype}: rescale the "
             "features, or use the default normalize='centre-l2'."
         )
     variances, axes = np.linalg.eigh(moment)
-    return np.maximum(variances[::-1], 0), axes[:, ::-1]
+    return np.maximum(variances[::-1], 0).astype(dtype), axes[:, ::-1].astype(dtype)

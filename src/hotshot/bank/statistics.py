@@ -1,25 +1,18 @@
-"""Statistics of base classes, eq. 2, summed in float64: from samples in memory, or from one pass over batches."""
-
-from __future__ import annotations
+"""Statistics of base classes, summed in float64: means and covariances (eq. 2), sample weights, usual features."""
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.extmath import randomized_svd
 
-from hotshot.arrays import check_features, unit_vectors
-from hotshot.errors import InputError, ParameterError
-from hotshot.labels import check_labels
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, evenly_spaced
+from hotshot.errors import FeatureSpaceWarning, ParameterError, warn_user
 
-if TYPE_CHECKING:
-    from hotshot.bank.space import FeatureTransform
-
-# Covariances that statistics of batches can keep: a matrix (V, V) or the variances (V,) of each class, or the pooled
-# covariance alone, which all forms keep.
-FORMS = ("dense", "diagonal", "pooled")
+# Rows of a file or a bank that are computed with together.
+ROWS_AT_ONCE = 2**14
 # Samples whose products are summed together.
 ROWS_IN_PRODUCT = 2**13
 # Classes share a padded batch if the smallest has at least this share of the samples of the largest.
@@ -139,192 +132,92 @@ def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> 
     return tuple(buckets)
 
 
-class ClassStatistics:
-    r"""Counts, means and covariances of classes, gathered batch by batch in float64.
+# --- features of another kind
 
-    Features are read once and not kept. Partial results, of parts of a stream or of workers of a cluster, merge
-    exactly: with n and m samples of means :math:`\mu` and :math:`\nu` the sums of squared deviations add up to
+# Base samples that are used, of each half of the classes, and axes; novel samples that are checked in one call.
+MOST_SAMPLES, MOST_AXES, MOST_ROWS = 1024, 256, 24
+# Share of the base samples outside of the usual range, on each side.
+UNUSUAL = 0.002
+# How far the median of n novel samples may be outside of the usual range of one base sample: in the logarithm of the
+# norm by this plus 1 / n, in the share of the leading axes by 1 / n and at least a fifth of its range. Measured on
+# features of texts, images and characters, with random novel classes and with those farthest from the base classes: no
+# warning in 5,400 tasks and 24,000 single samples; a random rotation is detected in 95% or more of 5-way-1-shot tasks.
+NORM_MARGIN, SHARE_MARGIN = 0.4, 0.2
+# A random direction has the share axes / V. Unless base samples exceed it by this, directions are not checked.
+ABOVE_CHANCE = 0.1
 
-    .. math::
-        S = S_n + S_m + \frac{n m}{n + m} (\mu - \nu)(\mu - \nu)^\top .
 
-    Parameters
-    ----------
-    form : {"dense", "diagonal", "pooled"}
-        Which covariances are kept: a matrix (V, V) for each class, the variances of each class, or only the pooled
-        covariance, which all forms keep.
-    transform : FeatureTransform, optional
-        Applied to every batch first.
+@dataclass(frozen=True)
+class FeatureSpace:
+    """Usual norms and directions of samples: axes are from half of the base classes, ranges from the other half.
 
-    Attributes
-    ----------
-    names, counts, means, unit_means, covariances, variances
-        Statistics of each class, in the sorted order of the names.
-    pooled_covariance, mean
-        Covariance within classes, and mean of all samples.
-    smallest, largest, dtype
-        Smallest and largest entry, and dtype, of the untransformed features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.random.rand(30, 4), np.repeat(["cat", "dog", "owl"], 10)
-    >>> first = ClassStatistics().partial_fit(X[:15], y[:15])
-    >>> both = first.merge(ClassStatistics().partial_fit(X[15:], y[15:]))
-    >>> both.counts
-    array([10, 10, 10])
-    >>> bool(np.allclose(both.covariances[1], np.cov(X[10:20].T)))
-    True
+    ``axes`` (V, axes) are the leading half of the principal axes around ``mean`` (V,), which hold most of the variance
+    of features from the same extractor. ``norms`` and ``shares`` are the ranges, for nearly all samples, of the
+    logarithm of the norm and of the share of the squared distance from the mean that lies along the axes.
     """
 
-    def __init__(self, form: str = "dense", transform: FeatureTransform | None = None) -> None:
-        if form not in FORMS:
-            raise ParameterError(f"form must be one of {', '.join(FORMS)}, got {form!r}.")
-        self.form, self.transform = form, transform
-        self.smallest, self.largest, self.dtype = np.inf, -np.inf, np.dtype(np.float32)
-        self._width: int | None = None
-        self._index: dict[Any, int] = {}
-        # Of each class, in the order in which they came; the sums of squared deviations S are in the form that is kept.
-        self._of_classes: dict[str, np.ndarray] = {}
-        self._within: np.ndarray | float = 0.0
+    mean: np.ndarray
+    axes: np.ndarray
+    norms: tuple[float, float]
+    shares: tuple[float, float]
 
-    def partial_fit(self, X: Any, y: Any) -> ClassStatistics:
-        """Add a batch of features (samples, V) and labels (samples,); returns itself."""
-        X = check_features(X, "X", width=self._width)
-        names, labels = check_labels(y, len(X), "y")
-        z = np.asarray(X if self.transform is None else self.transform(X), dtype=np.float64)
-        order = np.argsort(labels, kind="stable")
-        z, labels = z[order], labels[order]
-        counts = np.bincount(labels)
-        starts = np.cumsum(counts) - counts
-        means, unit_means = (np.add.reduceat(x, starts, axis=0) / counts[:, None] for x in (z, unit_vectors(z)))
-        z = z - means[labels]
-        scatters = np.zeros((len(counts), 0))
-        if self.form == "diagonal":
-            scatters = np.add.reduceat(z**2, starts, axis=0)
-        elif self.form == "dense":
-            scatters = np.stack([group.T @ group for group in np.split(z, starts[1:])])
-        batch = ClassStatistics(self.form, self.transform)
-        batch.smallest, batch.largest, batch.dtype, batch._width = float(X.min()), float(X.max()), X.dtype, X.shape[1]
-        batch._index = {name: i for i, name in enumerate(names.tolist())}
-        batch._of_classes = {"counts": counts, "means": means, "unit_means": unit_means, "scatters": scatters}
-        batch._within = z.T @ z
-        self._add(batch)
-        return self
+    def warn_of(self, X: np.ndarray) -> None:
+        """Warn if samples (samples, V) look unlike the base samples."""
+        difference = self.difference(X)
+        if difference is not None:
+            warn_user(
+                f"The samples in X look unlike those of the base classes, {difference}: transform the bank as well, "
+                "with base.transform(f), or extract both with the same model.",
+                FeatureSpaceWarning,
+            )
 
-    def merge(self, *others: ClassStatistics) -> ClassStatistics:
-        """Statistics of all samples together, as a new object."""
-        merged = ClassStatistics(self.form, self.transform)
-        for one in (self, *others):
-            alike = one.transform is self.transform or (self.transform and self.transform.same_as(one.transform))
-            if one.form != self.form or not alike:
-                raise ParameterError(
-                    f"Statistics merge only with one form and one transform, got forms '{self.form}' and '{one.form}': "
-                    "use the same form and transform for all parts."
-                )
-            if one._index and merged._width not in (None, one._width):
-                raise InputError(
-                    f"Statistics of {merged._width} and of {one._width} features do not merge: "
-                    "extract all features with the same model."
-                )
-            if one._index:
-                merged._add(one)
-        return merged
+    def difference(self, X: np.ndarray) -> str | None:
+        """How samples (samples, V) differ from base samples, in words; None if they do not."""
+        X = X[evenly_spaced(len(X), MOST_ROWS)]
+        norm, share = (float(np.median(values)) for values in _norms_and_shares(X, self.mean, self.axes))
+        margin = NORM_MARGIN + 1 / len(X)
+        low, high = self.norms
+        if norm < low - margin or norm > high + margin:
+            return f"their median norm is {np.exp(norm):.3g} (usually {np.exp(low):.3g} to {np.exp(high):.3g})"
+        low, high = self.shares
+        if share < low - max(1 / len(X), SHARE_MARGIN) * (high - low):
+            return f"{share:.0%} of their variance is in the leading axes (usually {low:.0%} to {high:.0%})"
+        return None
 
-    def _add(self, other: ClassStatistics) -> None:
-        """Add the sums of other samples, class by class."""
-        if self._index and isinstance(next(iter(self._index)), str) != isinstance(next(iter(other._index)), str):
-            raise InputError("y mixes labels that cannot be sorted, such as strings and numbers: use one type.")
-        before = len(self._index)
-        for name in other._index:
-            self._index.setdefault(name, len(self._index))
-        new = len(self._index) - before
-        if new:
-            for key, x in other._of_classes.items():
-                more = np.zeros((new, *x.shape[1:]), dtype=x.dtype)
-                self._of_classes[key] = np.concatenate([self._of_classes[key], more]) if before else more
-        mine, theirs = self._of_classes, other._of_classes
-        at = np.array([self._index[name] for name in other._index])
-        total = mine["counts"][at] + theirs["counts"]
-        share = (theirs["counts"] / total)[:, None]
-        difference = theirs["means"] - mine["means"][at]
-        weighted = mine["counts"][at][:, None] * share * difference
-        mine["counts"][at] = total
-        mine["means"][at] += share * difference
-        mine["unit_means"][at] += share * (theirs["unit_means"] - mine["unit_means"][at])
-        self._within = self._within + other._within + weighted.T @ difference
-        if self.form == "diagonal":
-            mine["scatters"][at] += theirs["scatters"] + weighted * difference
-        elif self.form == "dense":
-            mine["scatters"][at] += theirs["scatters"] + weighted[:, :, None] * difference[:, None, :]
-        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
-        self._width, self.dtype = other._width, np.promote_types(self.dtype, other.dtype)
 
-    def _sorted(self, key: str) -> np.ndarray:
-        """Values of the classes, in the order of their names."""
-        if not self._index:
-            raise InputError("There are no samples yet: call partial_fit first.")
-        names = np.array(list(self._index))
-        order = np.argsort(names, kind="stable")
-        return np.take(names if key == "names" else self._of_classes[key], order, axis=0)
+@NO_OVERFLOW_WARNINGS
+def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | None:
+    """The ``FeatureSpace`` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
+    halves = (np.flatnonzero(labels % 2 == part) for part in (0, 1))
+    of_axes, of_ranges = (samples[rows[evenly_spaced(len(rows), MOST_SAMPLES)]].astype(np.float64) for rows in halves)
+    mean = of_axes.mean(axis=0)
+    if not np.isfinite(np.sum((of_axes - mean) ** 2)):
+        return None
+    n_axes = min(max(1, samples.shape[1] // 2), MOST_AXES, len(of_axes))
+    axes = randomized_svd(of_axes - mean, n_axes, random_state=0)[2].T.astype(np.float32)
+    norms, shares = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in _norms_and_shares(of_ranges, mean, axes))
+    is_informative = shares[0] > n_axes / samples.shape[1] + ABOVE_CHANCE
+    return FeatureSpace(mean, axes, tuple(norms), tuple(shares) if is_informative else (0.0, 1.0))
 
-    @property
-    def names(self) -> np.ndarray:
-        """Labels seen (B,), sorted."""
-        return self._sorted("names")
 
-    @property
-    def counts(self) -> np.ndarray:
-        """Samples of each class (B,)."""
-        return self._sorted("counts")
+@NO_OVERFLOW_WARNINGS
+def _norms_and_shares(X: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of the norm, and share of the squared distance from the mean along the axes, of each sample."""
+    tiny = np.finfo(np.float64).tiny
+    X = np.asarray(X, dtype=np.float64)
+    centred = X - mean
+    units = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), tiny)
+    along = units.astype(axes.dtype) @ axes
+    return np.log(np.maximum(np.linalg.norm(X, axis=1), tiny)), np.sum(along**2, axis=1)
 
-    @property
-    def means(self) -> np.ndarray:
-        """Mean of each class (B, V)."""
-        return self._sorted("means")
 
-    @property
-    def unit_means(self) -> np.ndarray:
-        """Mean of each class's samples as unit vectors (B, V)."""
-        return self._sorted("unit_means")
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Mean of all samples (V,)."""
-        return np.asarray(self.counts @ self.means / self.counts.sum())
-
-    @property
-    def pooled_covariance(self) -> np.ndarray:
-        """Covariance within classes (V, V); if no class has two samples, that of all samples together."""
-        counts = self.counts
-        freedom = int((counts - 1).sum())
-        if freedom:
-            return np.asarray(self._within / freedom)
-        return np.asarray(self.moment(self.mean) / max(counts.sum() - 1, 1))
-
-    @property
-    def covariances(self) -> np.ndarray:
-        """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
-        if self.form != "dense":
-            raise ParameterError(f"Statistics of form '{self.form}' keep no covariances: use form 'dense'.")
-        return self._per_freedom(self._sorted("scatters"), self.pooled_covariance)
-
-    @property
-    def variances(self) -> np.ndarray:
-        """Variances of each class (B, V), with those of the pooled covariance for classes of one sample."""
-        if self.form == "pooled":
-            raise ParameterError("Statistics of form 'pooled' keep no variances: use form 'diagonal'.")
-        scatters = self._sorted("scatters")
-        scatters = scatters if self.form == "diagonal" else np.diagonal(scatters, axis1=1, axis2=2)
-        return self._per_freedom(scatters, np.diagonal(self.pooled_covariance))
-
-    def _per_freedom(self, scatters: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-        counts = self.counts
-        spread = scatters / np.maximum(counts - 1, 1).reshape(-1, *[1] * pooled.ndim)
-        spread[counts == 1] = pooled
-        return np.asarray(spread)
-
-    def moment(self, centre: np.ndarray | float = 0.0) -> np.ndarray:
-        """Sum over all samples of (x - c)(x - c)' (V, V)."""
-        difference = self.means - centre
-        return np.asarray(self._within + (self.counts[:, None] * difference).T @ difference)
+def check_feature_space(space: FeatureSpace, width: int) -> None:
+    """Raise ValueError unless an object from a file is a feature space of this width."""
+    pairs = (space.norms, space.shares)
+    if not (
+        all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (space.mean, space.axes))
+        and (space.mean.shape, space.axes.shape[:1], space.axes.ndim) == ((width,), (width,), 2)
+        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
+        and all(np.isfinite(x).all() for x in (space.mean, space.axes, *pairs))
+    ):
+        raise ValueError("feature_space_ is invalid")

@@ -17,18 +17,19 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.arrays import check_features, slices
 from hotshot.bank.covariances import COVARIANCE_FORMS, Dense, Factored, Joined, diagonal, low_rank
-from hotshot.bank.feature_space import FeatureSpace, check_feature_space
 from hotshot.bank.space import FeatureTransform, PreparedBase, Space
-from hotshot.bank.statistics import Bucket
+from hotshot.bank.statistics import ROWS_AT_ONCE, Bucket, FeatureSpace, check_feature_space
 from hotshot.errors import InputError, ParameterError
+from hotshot.files import Samples
 from hotshot.files.atomic import recover
 from hotshot.files.objects import (
     check_sealed,
@@ -41,7 +42,8 @@ from hotshot.files.objects import (
     to_json,
     write_sealed,
 )
-from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.files.tensors import Stream, map_tensors, write_tensors
+from hotshot.labels import check_labels, joined_labels
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 WHAT, VERSIONS = "bank", range(2, 4)
 DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.safetensors"
 REMEDY = "make one with BaseClasses.save or hotshot convert"
+# Samples as they arrive, until they are sorted by class.
+SPOOL = "arrived.raw"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
 _TYPES: dict[str, Any] = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Factored, Joined)}
@@ -64,7 +68,9 @@ _SHAPES: dict[type, dict[str, str]] = {
     Factored: {"rows": "bJA", "lengths": "?bJ", "means": "?bA", "scales": "bJ", "diagonal": "?bA"},
 }
 _LARGE, _NOT_NEGATIVE = ("units", "rows", "matrices"), ("spectrum", "scales", "diagonal")
-_KINDS = {"names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict}
+_KINDS = {
+    "names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict, "choices": dict,
+}  # fmt: skip
 
 
 def is_bank(path: str | Path) -> bool:
@@ -122,9 +128,8 @@ def write_bank(
         "counts": bank.counts.tolist(),
         "names": names,
     }
-    files = [SAMPLES] * (samples is not None) + [FEATURES] * bool(features)
-    files += [f"space-{number}.safetensors" for number in range(len(spaces))]
-    write_sealed(folder, DESCRIPTION, description, files)
+    files = [SAMPLES, FEATURES, *(f"space-{number}.safetensors" for number in range(len(spaces)))]
+    write_sealed(folder, DESCRIPTION, description, [file for file in files if (folder / file).exists()])
 
 
 def read_bank(path: str | Path) -> dict[str, Any]:
@@ -142,10 +147,12 @@ def read_bank(path: str | Path) -> dict[str, Any]:
 
 
 def _parts(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
+    # Banks of before have no choices.
+    description = {"choices": {}, **description}
     _check_description(description)
     names, counts = np.array(description["names"]), np.array(description["counts"], dtype=np.int64)
     width, dtype = description["n_features"], np.dtype(description["dtype"])
-    samples = None
+    samples = feature_space = None
     if description["samples"] is not None:
         need(description["samples"] == SAMPLES, "samples are in another file")
         samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
@@ -160,7 +167,6 @@ def _parts(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = replace(prepared, names=names, counts=counts)
     need(samples is not None or bool(spaces), "there are neither samples nor statistics")
-    feature_space = None
     # Banks of few classes have none.
     if description.get("feature_space") is not None:
         tensors = map_tensors(file_in_folder(folder, FEATURES)).tensors
@@ -172,13 +178,10 @@ def _parts(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
         "samples": samples,
         "n_features": width,
         "dtype": dtype,
-        "smallest": float(description["smallest"]),
-        "about": description["about"],
         "spaces": spaces,
         "centres": {float(power): np.array(c, dtype=np.float64) for power, c in description["centres"].items()},
-        "choices": description.get("choices", {}),
-        "content_hash": description["content_hash"],
         "feature_space": feature_space,
+        **{key: description[key] for key in ("smallest", "about", "choices", "content_hash")},
     }
 
 
@@ -197,13 +200,12 @@ def _check_description(description: dict[str, Any]) -> None:
     are_numbers = all(type(name) is bool or _is_number(name) for name in names)
     need(are_numbers or all(isinstance(name, str) for name in names), "class names mix text and numbers")
     need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are not positive integers")
-    need(type(description.get("choices", {})) is dict, "choices is not of type dict")
     need(description["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
     need(_is_number(description["smallest"]), "smallest is not a number")
     need(re.fullmatch("[0-9a-f]{64}", description["content_hash"]), "content_hash is not a SHA-256")
-    need(all(map(math.isfinite, map(float, centres))), "the power of a centre is not a number")
-    vectors = (isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values())
-    need(all(vectors), "a centre has the wrong length")
+    for power, centre in centres.items():
+        is_vector = isinstance(centre, list) and len(centre) == width and all(map(_is_number, centre))
+        need(is_vector and math.isfinite(float(power)), "a centre is not a vector of a power")
 
 
 def _sound_space(values: dict[str, Any]) -> Space:
@@ -225,45 +227,42 @@ def _sound_space(values: dict[str, Any]) -> Space:
 def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
     """Raise unless the parts of a prepared space match each other, the space and the bank."""
     need(isinstance(prepared, PreparedBase), "a prepared space has the wrong type")
-    axes = len(prepared.spectrum)
+    axes, transform = len(prepared.spectrum), prepared.transform
     need(0 < axes <= width, "there are more axes than features")
+    is_number_of_axes = type(space.n_components) is int
+    need(axes == space.n_components or not is_number_of_axes, "the number of axes differs from n_components")
     need(
-        axes == space.n_components or type(space.n_components) is not int,
-        "the number of axes differs from n_components",
-    )
-    sizes = {"B": len(counts), "V": width, "A": axes}
-    _check_arrays(prepared, sizes, dtype)
-    transform = prepared.transform
-    need(isinstance(transform, FeatureTransform), "a transform has the wrong type")
-    need(
-        _is_scale(transform.scale, dtype)
+        isinstance(transform, FeatureTransform)
+        and _is_scale(transform.scale, dtype)
         and (transform.power, transform.offset) == (space.power, space.power_offset * transform.scale)
         and (transform.unit or transform.scale == 1)
         and transform.unit is (space.normalize is not None)
         and (transform.centre is None) is not transform.unit,
         "a transform does not match its space",
     )
+    sizes = {"B": len(counts), "V": width, "A": axes}
+    _check_arrays(prepared, sizes, dtype)
     _check_arrays(transform, sizes, dtype)
-    parts: Any = [(prepared.covariances, np.arange(len(counts)))]
-    if isinstance(prepared.covariances, Joined):
-        parts = list(zip(prepared.covariances.parts, prepared.covariances.classes, strict=True))
+    covariances, buckets = prepared.covariances, prepared.buckets
+    parts: Any = [(covariances, np.arange(len(counts)))]
+    if isinstance(covariances, Joined):
+        parts = list(zip(covariances.parts, covariances.classes, strict=True))
     _check_classes([classes for _, classes in parts], len(counts))
     for part, classes in parts:
         need(isinstance(part, (Dense, Factored)), "covariances have the wrong type")
         _check_arrays(part, {**sizes, "b": len(classes)}, dtype)
-    need(isinstance(prepared.buckets, tuple), "buckets have the wrong type")
-    need(all(isinstance(bucket, Bucket) for bucket in prepared.buckets), "buckets have the wrong type")
-    if prepared.buckets:
-        _check_classes([bucket.classes for bucket in prepared.buckets], len(counts))
-    for bucket in prepared.buckets:
+    are_buckets = isinstance(buckets, tuple) and all(isinstance(bucket, Bucket) for bucket in buckets)
+    need(are_buckets, "buckets have the wrong type")
+    if buckets:
+        _check_classes([bucket.classes for bucket in buckets], len(counts))
+    for bucket in buckets:
         _check_arrays(bucket, {**sizes, "b": len(bucket.classes), "J": int(counts[bucket.classes].max())}, dtype)
-        whole = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
-        need(whole.all() and (bucket.mass >= 0).all(), "the sample weights of a class do not sum to 1")
+        is_one = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
+        need(is_one.all() and (bucket.mass >= 0).all(), "the sample weights of a class do not sum to 1")
 
 
 def _check_arrays(value: Any, sizes: Mapping[str, int], dtype: np.dtype) -> None:
     """Raise unless the arrays of a part have the shapes of the table, this dtype and sound numbers."""
-    sizes = dict(sizes)
     for name, letters in _SHAPES[type(value)].items():
         x = getattr(value, name)
         if x is None and letters[0] == "?":
@@ -287,6 +286,53 @@ def _is_scale(scale: Any, dtype: np.dtype) -> bool:
 
 def _check_classes(parts: Any, count: int) -> None:
     """Raise unless each class is in exactly one part."""
-    fits = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
-    need(fits, "class indices have the wrong type")
+    are_indices = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
+    need(are_indices, "class indices have the wrong type")
     need(np.array_equal(np.sort(np.concatenate(parts)), np.arange(count)), "class indices do not match the bank")
+
+
+# --- samples on their way into a folder
+
+
+def spool_samples(batches: Iterable[Any], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Write samples to ``folder`` class by class, from one pass over batches: names, counts, samples (mapped)."""
+    index: dict[Any, int] = {}
+    arrived: list[np.ndarray] = []
+    dtype, width, first = None, None, None
+    with (folder / SPOOL).open("wb") as file:
+        for X, y in checked_batches(batches):
+            X = check_features(X, "X_base", width=width)
+            names, labels = check_labels(y, len(X), "y_base")
+            if dtype is None or first is None:
+                dtype, width, first = X.dtype, X.shape[1], names
+            joined_labels(first, names)
+            if X.dtype.itemsize > dtype.itemsize:
+                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
+            codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
+            arrived.append(codes[labels])
+            file.write(np.ascontiguousarray(X, dtype=dtype).data)
+    if dtype is None or width is None:
+        raise InputError("No batch of features was passed: pass at least one.")
+    names, place = np.unique(np.array(list(index)), return_inverse=True)
+    labels = place[np.concatenate(arrived)]
+    order = np.argsort(labels, kind="stable")
+    spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
+    blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
+    write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
+    del spooled
+    (folder / SPOOL).unlink()
+    return names, np.bincount(labels), map_tensors(folder / SAMPLES).tensors["samples"]
+
+
+def checked_batches(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Features and labels batch by batch; errors in reading them are not reported as errors in writing the bank."""
+    try:
+        for batch in batches:
+            pair = tuple(batch) if isinstance(batch, Samples) else batch
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise InputError(
+                    f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
+                )
+            yield pair[0], pair[1]
+    except OSError as error:
+        raise InputError(f"The batches of features cannot be read: {error}.") from error

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
 from hotshot.bank import BaseClasses
-from hotshot.bank.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.bank.space import choose_power
+from hotshot.bank.statistics import FeatureSpace
 from hotshot.classifiers.held_out import Choice, Fold, choice_on
 from hotshot.classifiers.models import UnloadedBase, load_model, save_model
 from hotshot.errors import InputError, ParameterError
@@ -294,7 +294,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Checked samples, with a warning if they look unlike those of the bank."""
         samples: np.ndarray = self._validated(X)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, samples)
+            self.feature_space_.warn_of(samples)
         return samples
 
     def _checked_logits(self, X: Any) -> np.ndarray:
@@ -306,9 +306,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
         # With include_base such names are an error.
         if bank is not None and not self.include_base and self.classes_.dtype.kind in "UO":
-            warn_of_shared_classes(bank, self.classes_)
+            bank.warn_of_shared_names(self.classes_)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, X)
+            self.feature_space_.warn_of(X)
 
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:

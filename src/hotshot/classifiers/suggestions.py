@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import LIMITS, cast, check_number, slices
-from hotshot.formatting import count, html_table, shortened, whole_percentage
+from hotshot.formatting import count, shortened, whole_percentage
 from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
 from hotshot.model.two_covariances import ROWS_AT_ONCE
 

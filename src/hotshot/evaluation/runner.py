@@ -20,7 +20,6 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from hotshot.arrays import array_hash, check_features, check_numbers
 from hotshot.bank import BaseClasses
-from hotshot.bank.feature_space import warn_of_shared_classes
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
@@ -188,7 +187,7 @@ def evaluate(
     banks = {id(bank): bank for bank in (base, *(getattr(method, "base", None) for method in estimators.values()))}
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
-            warn_of_shared_classes(bank, names)
+            bank.warn_of_shared_names(names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out(request) if callable(out) else out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(rules.name), jointly)

@@ -11,7 +11,6 @@ from hotshot.classifiers.held_out import Choice
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, MethodResult, verdicts
 from hotshot.formatting import (
     count,
-    html_table,
     listed,
     milliseconds,
     percentage,
@@ -127,8 +126,14 @@ class Table:
 
     def to_html(self) -> str:
         """The table as HTML for a notebook, without its notes."""
-        rows = [[escape(entry.text) for entry in row] for row in self.entries]
-        return f"<p><b>{escape(self.title)}</b></p>{html_table([*map(escape, self.columns)], rows, self.numeric)}"
+        sides = [f" style='text-align:{'right' if is_number else 'left'}'" for is_number in self.numeric]
+
+        def line(tag: str, texts: Iterable[str]) -> str:
+            cells = (f"<{tag}{side}>{escape(text)}</{tag}>" for side, text in zip(sides, texts, strict=True))
+            return f"<tr>{''.join(cells)}</tr>"
+
+        head, body = line("th", self.columns), (line("td", (entry.text for entry in row)) for row in self.entries)
+        return f"<p><b>{escape(self.title)}</b></p><table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
     def __str__(self) -> str:
         lines = [self.columns, *([entry.text for entry in row] for row in self.entries)]

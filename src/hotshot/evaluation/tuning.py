@@ -19,7 +19,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from hotshot.arrays import LIMITS, array_hash, check_features, check_number, check_numbers
 from hotshot.bank import BaseClasses, Space
-from hotshot.bank.feature_space import warn_of_shared_classes
 from hotshot.classifiers import HOTClassifier
 from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
@@ -196,7 +195,7 @@ def tune(
     check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
     episodes, tasks, request = draw_episodes(partial(Episodes, y), ways, shots, queries, tasks, seed)
-    warn_of_shared_classes(base, names)
+    base.warn_of_shared_names(names)
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
         n_candidates=n_candidates,
