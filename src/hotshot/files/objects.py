@@ -14,7 +14,7 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, write_json
 from hotshot.files.opening import json_object, opened
-from hotshot.formatting import reason
+from hotshot.formatting import on_one_line
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
 LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300
@@ -175,4 +175,5 @@ def refuse_damage(folder: Path | str, what: str, clear: type[Exception] = InputE
     except clear:
         raise
     except _FAULTS as error:
-        raise InputError(f"{folder} is not a valid {what} ({reason(error)}): copy or create it again.") from None
+        said = on_one_line(f"{type(error).__name__} {error}")
+        raise InputError(f"{folder} is not a valid {what} ({said}): copy or create it again.") from None
