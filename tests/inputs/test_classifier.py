@@ -80,7 +80,7 @@ def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loa
         # The last sample of the class is the input itself.
         explained = model.explain(texts[-1:])
         assert explained.explanation.reasons[0].label == name
-        (shown, *_) = (row for row in explained.to_dict()["reasons"][0]["old_examples"] if row["label"] == name)
+        (shown, *_) = (row for row in explained.to_dict()["reasons"][0]["examples"] if row["label"] == name)
         assert (shown["name"], shown["similarity"]) == (f'"{texts[-1]}"', pytest.approx(1, abs=1e-5))
         assert f'"{texts[-1]}" (similarity 1.00)' in str(explained)
         assert texts[-1] in explained.to_html("x").split("Likeliest class")[1]

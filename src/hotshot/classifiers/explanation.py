@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from math import isfinite
@@ -17,8 +17,6 @@ from hotshot.method.heads.bound import symmetric_penalty
 from hotshot.model.attribution import TrainedOn
 from hotshot.transport.costs import cosine
 
-# Names and similarities of samples, by class.
-Stored = Mapping[Any, Sequence[tuple[str, float]]]
 # Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
 
@@ -118,17 +116,17 @@ class Reason:
         """Contribution of the lent means to the gap."""
         return sum(lender.contribution for lender in self.lenders)
 
-    def in_words(self, *, numbers: bool = False, stored: Stored | None = None) -> str:
+    def in_words(self, *, numbers: bool = False) -> str:
         """A few sentences: the answer, the examples that it resembles, the runner-up, and the lenders.
 
-        ``numbers`` adds the parts of the gap; ``stored`` has names and similarities of samples of base classes.
+        ``numbers`` adds the parts of the gap.
         """
         query = f"Query {self.index}" if self.name is None else self.name
         likeliest = f"`{self.label}` (probability {whole_percentage(self.probability)})"
         sentences = [f"{query}: {'none of these' if self.rejected else likeliest}.", self.outliers_in_words()]
         if self.rejected:
             sentences.append(f"Among the known classes the likeliest is {likeliest}.")
-        examples, of_rival = (self._closest(name, stored or {}) for name in (self.label, self.rival))
+        examples, of_rival = (self._closest(name) for name in (self.label, self.rival))
         named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in examples[:NAMED_EXAMPLES])
         missing = f"`{self.label}` is a base class, whose samples are not at hand."
         sentences.append(f"Closest examples of `{self.label}`: {named}." if examples else missing)
@@ -159,10 +157,10 @@ class Reason:
         fits = "above the limit of {:.2f}: it fits no class" if self.rejected else "within the limit of {:.2f}"
         return f"The outlier score of {self.outlier_score:.2f} is {fits.format(self.limit)}."
 
-    def _closest(self, label: Any, stored: Stored) -> list[tuple[str, float]]:
+    def _closest(self, label: Any) -> list[tuple[str, float]]:
         """Names and similarities of the samples of a class, the closest first."""
         examples = [(e.name, e.similarity) for e in self.examples if e.label == label]
-        return sorted(examples or stored.get(label, ()), key=lambda pair: -pair[1])
+        return sorted(examples, key=lambda pair: -pair[1])
 
 
 @dataclass(frozen=True, repr=False)

@@ -131,7 +131,7 @@ def explain(
         print_json(explained.to_dict())
     if html is not None:
         write_text(html, explained.to_html(f"Answers of {model.name}, explained"))
-        console.print(f"{html}: {count(len(explained.close), 'answer')} explained.", markup=False)
+        console.print(f"{html}: {count(len(explained.queries), 'answer')} explained.", markup=False)
     elif not json:
         Console().say(explained.in_words(numbers=numbers))
 

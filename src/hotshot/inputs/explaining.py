@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hotshot.classifiers.explanation import Explanation, Reason
+from hotshot.classifiers.explanation import Example, Explanation, Reason
 from hotshot.files import Samples
 from hotshot.formatting import shortened, whole_percentage, with_interval
 from hotshot.transport.costs import cosine
@@ -19,9 +19,6 @@ TEMPLATE = Path(__file__).with_name("explanation.html")
 # Examples of each class and lenders on the page.
 MOST_ON_PAGE = 5
 LONGEST_TITLE = 80
-
-# The closest samples of an old class: their indices and their similarities to an input.
-Close = dict[Any, list[tuple[int, float]]]
 
 
 def names_of(samples: Samples) -> list[str]:
@@ -33,39 +30,23 @@ def names_of(samples: Samples) -> list[str]:
 
 @dataclass(frozen=True)
 class InputExplanation:
-    """Reasons for the answers to inputs, with the inputs and the samples that are close to them.
-
-    `close` has, for each input, the samples of its answer and of its runner-up, if these are old classes, as indices in
-    `old`, the closest first.
-    """
+    """Reasons for the answers to inputs, with the inputs, and the samples of new and old classes that they name."""
 
     explanation: Explanation
     queries: Samples
     support: Samples
-    old: Samples
-    close: tuple[Close, ...]
+    old: Samples | None
 
     def __str__(self) -> str:
         return self.in_words()
 
     def in_words(self, *, numbers: bool = False) -> str:
         """A paragraph for each input; `numbers` adds the parts of the difference between the two logits."""
-        names, paragraphs = names_of(self.old), []
-        for reason, close in zip(self.explanation.reasons, self.close, strict=True):
-            stored = {label: [(names[i], similarity) for i, similarity in near] for label, near in close.items()}
-            paragraphs.append(reason.in_words(numbers=numbers, stored=stored))
-        return "\n\n".join(paragraphs)
+        return "\n\n".join(reason.in_words(numbers=numbers) for reason in self.explanation.reasons)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as dictionaries, lists, strings and numbers, for JSON."""
-        document, names = self.explanation.to_dict(), names_of(self.old)
-        for reason, close in zip(document["reasons"], self.close, strict=True):
-            reason["old_examples"] = [
-                {"name": names[i], "label": str(label), "similarity": similarity}
-                for label, near in close.items()
-                for i, similarity in near
-            ]
-        return document
+        return self.explanation.to_dict()
 
     def to_html(self, title: str) -> str:
         """The explanation as one self-contained HTML page."""
@@ -73,11 +54,12 @@ class InputExplanation:
 
         page = Environment(autoescape=select_autoescape(default=True))
         page.filters.update(percent=whole_percentage, with_sign=lambda value: with_interval(value, signed=True))
-        cards = [self._card(reason, close) for reason, close in zip(self.explanation.reasons, self.close, strict=True)]
+        cards = [self._card(reason) for reason in self.explanation.reasons]
         return page.from_string(TEMPLATE.read_text("utf-8")).render(title=shortened(title, LONGEST_TITLE), cards=cards)
 
-    def _card(self, reason: Reason, close: Close) -> dict[str, Any]:
-        examples = sorted(reason.examples, key=lambda e: -e.similarity)
+    def _card(self, reason: Reason) -> dict[str, Any]:
+        closest = sorted(reason.examples, key=lambda example: -example.similarity)
+        parts = {"Examples of both classes": reason.own, "Means of base classes": reason.lent, "Rest": reason.rest}
         answers = [(reason.label, reason.probability), (reason.rival, reason.rival_probability)]
         return {
             "reason": reason,
@@ -86,60 +68,59 @@ class InputExplanation:
                 {
                     "name": str(name),
                     "probability": probability,
-                    "examples": [
-                        *(_shown(self.support, e.index, e.similarity) for e in examples if e.label == name),
-                        *(_shown(self.old, i, similarity) for i, similarity in close.get(name, [])),
-                    ][:MOST_ON_PAGE],
+                    "examples": [self._example(e) for e in closest if e.label == name][:MOST_ON_PAGE],
                 }
                 # The only class of a model has no runner-up.
                 for name, probability in answers[: 1 + (reason.rival != reason.label)]
             ],
-            "parts": {
-                "Examples of both classes": reason.own,
-                "Means of base classes": reason.lent,
-                "Rest": reason.rest,
-            },
+            "parts": parts,
             "lenders": sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE],
         }
+
+    def _example(self, example: Example) -> dict[str, Any]:
+        of_old = example.index - len(self.support)
+        shown = _shown(self.support, example.index) if of_old < 0 or self.old is None else _shown(self.old, of_old)
+        return {**shown, "similarity": example.similarity}
 
 
 def explain_inputs(
     model: Any, queries: Samples, support: Samples, old: Samples | None, reject: float | None
 ) -> InputExplanation:
-    """Explain the answers to the queries, with the closest samples of old classes."""
+    """Explain the answers to the queries, with the closest samples of old classes as examples too."""
     explanation = model.explain(queries.X, names=names_of(support), queries=names_of(queries), reject=reject)
     if old is None:
-        empty = Samples(queries.X[:0], support.y[:0])
-        return InputExplanation(explanation, queries, support, empty, tuple({} for _ in explanation.reasons))
-    placed, new = model._in_space(queries.X).astype(np.float64), {*model.support_labels_.tolist()}
+        return InputExplanation(explanation, queries, support, old)
+    placed, names = model._in_space(queries.X).astype(np.float64), names_of(old)
+    new = {*model.support_labels_.tolist()}
 
     @cache
-    def similar(name: Any) -> tuple[np.ndarray, np.ndarray]:
+    def similar(label: Any) -> tuple[np.ndarray, np.ndarray]:
         """Indices in `old` of the samples of a class (n,), and their similarities to the queries (queries, n)."""
-        members = np.flatnonzero(old.y == str(name))
+        members = np.flatnonzero(old.y == str(label))
         # The closest of some samples need not be the closest.
-        if len(members) != model.known_.sizes[np.searchsorted(model.classes_, name)]:
+        if len(members) != model.known_.sizes[np.searchsorted(model.classes_, label)]:
             members = members[:0]
         return members, 1 - cosine(placed, model._in_space(old.X[members]).astype(np.float64))
 
-    def closest(query: int, name: Any) -> list[tuple[int, float]]:
-        members, similarities = similar(name)
+    def closest(query: int, label: Any) -> list[Example]:
+        members, similarities = similar(label)
         order = np.argsort(-similarities[query], kind="stable")[:MOST_ON_PAGE]
-        return [(int(members[j]), float(similarities[query, j])) for j in order]
+        near = zip(members[order].tolist(), similarities[query, order].tolist(), strict=True)
+        return [Example(len(support) + i, names[i], label, similarity, 0.0) for i, similarity in near]
 
-    close = tuple(
-        {name: closest(i, name) for name in (reason.label, reason.rival) if name not in new}
-        for i, reason in enumerate(explanation.reasons)
-    )
-    return InputExplanation(explanation, queries, support, old, close)
+    reasons = []
+    for i, reason in enumerate(explanation.reasons):
+        both = [label for label in dict.fromkeys((reason.label, reason.rival)) if label not in new]
+        examples = [example for label in both for example in closest(i, label)]
+        reasons.append(replace(reason, examples=(*reason.examples, *examples)))
+    return InputExplanation(replace(explanation, reasons=tuple(reasons)), queries, support, old)
 
 
-def _shown(samples: Samples, index: int, similarity: float | None = None) -> dict[str, Any]:
-    """One input for the page: its id, its text or thumbnail, if any, and its similarity."""
+def _shown(samples: Samples, index: int) -> dict[str, Any]:
+    """One input for the page: its id, and its text or thumbnail, if any."""
     image = samples.thumbnails[index] if samples.thumbnails else b""
     return {
         "id": samples.ids[index],
-        "similarity": similarity,
         "text": samples.texts[index] if samples.texts else "",
         "image": "data:image/webp;base64," + b64encode(image).decode() if image else "",
     }
