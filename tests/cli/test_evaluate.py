@@ -101,19 +101,6 @@ def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files
     assert sum(hot["recall"].values()) / 6 == pytest.approx(hot["accuracy"], abs=0.05)
 
 
-def test_unequal_tasks_are_evaluated_beside_equal_ones(hotshot, files, tmp_path):
-    sizes = ["--ways", "2-4", "--queries", "dirichlet:1:2", "--tasks", "45", "--jobs", "1", "--shots", "1,1-3"]
-    run = hotshot("evaluate", *data(files), *sizes, "--methods", "hot,centroid", "--out", tmp_path / "run")
-    assert run.returncode == 0, run.stderr
-    text = " ".join(run.stdout.split())
-    assert "2 to 4 ways, 1 shot, 45 tasks" in text
-    assert "2 to 4 ways, 1 to 3 shots, 45 tasks" in text
-    assert "hold for new classes of the same kind" in text
-    page = hotshot("report", tmp_path / "run", "-o", tmp_path / "page.html")
-    assert page.returncode == 0, page.stderr
-    assert "tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
-
-
 def test_control_c_keeps_finished_tasks_and_reports_them(files, tmp_path):
     out = tmp_path / "run"
     sizes = ["--ways", "3", "--queries", "4", "--tasks", "100000", "--shots", "1", "--jobs", "1"]
@@ -185,22 +172,6 @@ def test_tune_reports_first_that_its_result_cannot_be_written(hotshot, files, mo
     assert any(refusal in " ".join(run.stderr.split()) for refusal in refusals)
 
 
-def test_parameters_that_do_not_fit_on_the_disk_leave_the_old_ones(hotshot, files, tmp_path, monkeypatch):
-    tuned = tmp_path / "tuned.json"
-    tuned.write_text("old")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    data = ("--base", files / "base.npz", "--val", files / "novel.npz")
-    run = hotshot("tune", *data, *SMALL, "--shots", "1", "--grid", "epsilon=0.01", "--out", tuned)
-    assert run.returncode == 2
-    assert "tuned.json cannot be written: No space left on device" in " ".join(run.stderr.split())
-    assert tuned.read_text() == "old"
-    assert not list(tmp_path.glob(".tuned*"))
-
-
 def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_path):
     tuned = tmp_path / "tuned.json"
     run = hotshot(
@@ -247,13 +218,3 @@ def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp
     tuned = hotshot("tune", *sets, *common, "--grid", "epsilon=0.01,0.1", "--json")
     found = json.loads(tuned.stdout, parse_constant=pytest.fail)
     assert found["candidates"][0]["accuracy_half_width"] is None
-
-
-def test_escape_codes_in_names_of_classes_are_shown_and_not_obeyed(hotshot, files, tmp_path):
-    with np.load(files / "novel.npz") as novel:
-        X, y = novel["X"], novel["y"].astype("U40")
-    y[y == y[0]] = "\x1b[2J\x1b]0;title\x07red\n"
-    np.savez(tmp_path / "both.npz", X=X, y=y)
-    run = hotshot("evaluate", "--base", files / "base.npz", "--novel", "both.npz", *SMALL, "--methods", "centroid")
-    assert run.returncode == 0, run.stderr
-    assert not {"\x1b", "\x07"} & set(run.stdout)

@@ -40,15 +40,19 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_the_verdict_on_a_good_file_comes_first(hotshot, files):
+def test_the_verdict_comes_first_and_a_bar_on_a_terminal_alone(hotshot, files, monkeypatch):
     run = hotshot("inspect", files / "base.npz")
     assert run.returncode == 0, run.stderr
-    first = run.stdout.splitlines()[0]
-    assert first.endswith("base.npz is fine.")
+    assert run.stdout.splitlines()[0].endswith("base.npz is fine.")
     for text in ("360", "30 in every class", "20, float32", "Advice", "hot, ot-cosine"):
         assert text in run.stdout
     assert "Findings" not in run.stdout
     assert run.stderr == ""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    run = hotshot("inspect", files / "base.npz")
+    assert "reading base.npz" in run.stdout
+    assert "starting" in run.stderr
 
 
 def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
@@ -112,15 +116,6 @@ def test_lines_fit_the_terminal_and_names_from_files_are_escaped(hotshot, files,
         ]
         == HOSTILE
     )
-
-
-def test_a_bar_shows_on_a_terminal_alone(hotshot, files, monkeypatch):
-    assert "reading" not in hotshot("inspect", files / "base.npz").stdout
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    run = hotshot("inspect", files / "base.npz")
-    assert "reading base.npz" in run.stdout
-    assert "starting" in run.stderr
 
 
 def test_the_inspection_of_real_embeddings(hotshot):

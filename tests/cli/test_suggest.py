@@ -29,40 +29,27 @@ def fill_in(path, names):
         writer.writerows({**row, "label": name} for row, name in zip(rows, names, strict=True))
 
 
-@pytest.fixture
-def texts(tmp_path):
+def test_texts_are_suggested_labelled_and_added(hotshot, tmp_path):
     write_problem(tmp_path)
-    pool = labelled(NEW, 8, seed=3)
-    write_table(tmp_path / "pool.csv", [(text,) for text, _ in pool], ["text"])
-    InputClassifier(f"{tmp_path}/words.py:embed", base=tmp_path / "old.csv").fit(tmp_path / "new.csv").save(
-        tmp_path / "birds.model"
-    )
-    return tmp_path, dict(pool)
-
-
-def test_texts_are_suggested_labelled_and_added(hotshot, texts):
-    folder, truth = texts
+    truth = dict(labelled(NEW, 8, seed=3))
+    write_table(tmp_path / "pool.csv", [(text,) for text in truth], ["text"])
+    model = InputClassifier(f"{tmp_path}/words.py:embed", base=tmp_path / "old.csv").fit(tmp_path / "new.csv")
+    model.save(tmp_path / "birds.model")
     run = hotshot("suggest", "birds.model", "pool.csv", "-n", "4", "-o", "next.csv")
     assert run.returncode == 0, run.stderr
-    rows = read_table(folder / "next.csv")
+    rows = read_table(tmp_path / "next.csv")
     assert list(rows[0]) == ["text", "label", "probable_class", "probability", "reason"]
     assert len({row["text"] for row in rows}) == 4
     for number, row in enumerate(rows, 1):
         assert f'{number}. "{row["text"]}": ' in run.stdout
         assert row["reason"] in run.stdout
     assert "next.csv: 4 suggestions. Fill in the column label, then run: hotshot add birds.model" in run.stderr
-    fill_in(folder / "next.csv", [truth[row["text"]] for row in rows])
+    fill_in(tmp_path / "next.csv", [truth[row["text"]] for row in rows])
     added = json.loads(hotshot("add", "birds.model", "next.csv", "--json").stdout)
     assert added["samples"] == 9 + 4
     found = json.loads(hotshot("suggest", "birds.model", "pool.csv", "--json").stdout)
     assert not {item["text"] for item in found["suggestions"]} & {row["text"] for row in rows}
     assert found["pool_size"] == 24
-    again = hotshot("suggest", "birds.model", "pool.csv", "-o", "next.csv")
-    assert again.returncode == 2
-    assert "pass --force" in again.stderr
-    write_table(folder / "named.csv", [("Kite0 kite1", "x")], ["text", "reason"])
-    named = hotshot("suggest", "birds.model", "named.csv", "-o", "other.csv")
-    assert "named.csv already has a column 'reason': rename it." in " ".join(named.stderr.split())
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -74,10 +61,9 @@ def test_features_are_suggested_labelled_and_added(hotshot, tmp_path, texts, suf
     first = new & (np.arange(len(y)) % 12 == 0)
     write_features(tmp_path / "old.npz", (X[old], names[old]))
     write_features(tmp_path / "new.npz", (X[first], names[first]))
-    pool = X[new & ~first]
+    pool, truth = X[new & ~first], names[new & ~first]
     columns = {"text": [f"text, {i}" for i in range(len(pool))]} if texts else {}
-    columns |= {"id": list(map(str, range(len(pool))))}
-    write_features(tmp_path / "pool.npz", Samples(pool, None, columns))
+    write_features(tmp_path / "pool.npz", Samples(pool, None, {**columns, "id": list(map(str, range(len(pool))))}))
     fitted = hotshot("fit", "--base", "old.npz", "--support", "new.npz", "--new-only", "-o", "birds.model")
     assert fitted.returncode == 0, fitted.stderr
     run = hotshot("suggest", "birds.model", "pool.npz", "-n", "3", "-o", f"next{suffix}")
@@ -86,26 +72,24 @@ def test_features_are_suggested_labelled_and_added(hotshot, tmp_path, texts, suf
         pq = pytest.importorskip("pyarrow.parquet")
         table = pq.read_table(tmp_path / "next.parquet")
         rows = table.to_pylist()
-        given = names[new & ~first][[int(row["id"]) for row in rows]].tolist()
-        place = table.column_names.index("label")
-        pq.write_table(table.set_column(place, "label", [given]), tmp_path / "next.parquet")
+        given = truth[[int(row["id"]) for row in rows]].tolist()
+        pq.write_table(table.set_column(table.column_names.index("label"), "label", [given]), tmp_path / "next.parquet")
     else:
         rows = read_table(tmp_path / "next.csv")
-        fill_in(tmp_path / "next.csv", names[new & ~first][[int(row["id"]) for row in rows]])
+        fill_in(tmp_path / "next.csv", truth[[int(row["id"]) for row in rows]])
     assert {"id", "label", "features"} < set(rows[0])
     added = hotshot("add", "birds.model", f"next{suffix}", "--json")
     assert added.returncode == 0, added.stderr
     assert json.loads(added.stdout)["samples"] == 4 + 3
-    kept = InputClassifier.load(tmp_path / "birds.model").model.support_
-    rest = X[new & ~first][[int(row["id"]) for row in rows]]
-    assert all((np.abs(kept - one).max(axis=1) < 1e-6).any() for one in rest)
+    support = InputClassifier.load(tmp_path / "birds.model").model.support_
+    assert all((np.abs(support - pool[int(row["id"])]).max(axis=1) < 1e-6).any() for row in rows)
 
 
 def test_images_are_suggested_with_paths_from_the_table(hotshot, tmp_path):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("torch")
     (tmp_path / "eyes.py").write_text(
-        "import numpy as np\n\ndef eyes(pixels):\n"
+        "def eyes(pixels):\n"
         "    return 1 + pixels.reshape(len(pixels), 4, 4, 4, 4, 3).mean(axis=(2, 4, 5)).reshape(len(pixels), -1)\n\n"
         "eyes.size = 16\n",
         encoding="utf-8",

@@ -206,9 +206,10 @@ def test_explanations_name_the_closest_samples(world, model):
     assert page.count("<article>") == 1
     assert page.count("<img") >= (2 if world.kind == "images" else 0)
     old = model.explain(world.items(OLD[1], 1, seed=5))
-    closest = old.close[0][OLD[1]]
-    assert [model.old.y[i] for i, _ in closest] == [OLD[1]] * 5
-    assert [similarity for _, similarity in closest] == sorted((x for _, x in closest), reverse=True)
+    closest = [example for example in old.explanation.reasons[0].examples if example.label == OLD[1]]
+    assert [model.old.y[example.index - len(model.support)] for example in closest] == [OLD[1]] * 5
+    similarities = [example.similarity for example in closest]
+    assert similarities == sorted(similarities, reverse=True)
 
 
 def test_suggestions_are_a_table_to_fill_in_and_to_add(world, model, tmp_path):
@@ -240,7 +241,7 @@ def test_an_input_that_cannot_be_read_is_named_left_out_or_answered_with_the_rea
         with pytest.raises(InputError, match=rf"1 of 4 inputs of .* cannot be read: row 3 \(.*{world.reason}"):
             refused(spoilt)
     with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):
-        assert len(model.explain(spoilt).close) == 3
+        assert len(model.explain(spoilt).queries) == 3
     with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):
         assert 2 not in [item.index for item in model.suggest(spoilt, 3).suggestions]
     with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):

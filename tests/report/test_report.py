@@ -365,7 +365,7 @@ def test_a_page_that_cannot_be_written_is_said_before_tasks_are_fitted(folder, t
 
 def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
     out = tmp_path / "report.html"
-    report([folder / "run"], out, tasks=3, as_json=True)
+    report([folder / "run"], out, tasks=3, json=True)
     said = json.loads(capsys.readouterr().out)
     assert said == {"report": str(out), "bytes": out.stat().st_size, "notes": []}
     report([folder / "run"], out, tasks=3, novel=folder / "nowhere.npz")

@@ -38,7 +38,7 @@ def convert(
         str | None, option("Covariances of a bank without samples: low-rank, diagonal, pooled or dense.")
     ] = None,
     force: options.Force = False,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Convert features to another format or to a bank; record their source."""
     with waiting("starting"):
@@ -66,7 +66,7 @@ def convert(
             overwrite=force, watch=lambda doing, *counts: bars(f"{doing} {shortened(source.name)}", *counts),
         )  # fmt: skip
     counts = {"samples": done.n_samples, "classes": done.n_classes, "features": done.n_features}
-    if as_json:
+    if json:
         print_json({"out": str(out), **counts, "dtype": done.dtype, "bytes": done.n_bytes, "about": done.about})
         return
     summary = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {done.dtype}"

@@ -29,7 +29,7 @@ def demo(
     queries: options.AnyQueries = "15",
     tasks: Annotated[int | None, number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")] = None,
     seed: options.Seed = 0,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Compare H-OT with baselines on an embedded bank, and explain one prediction."""
     with waiting("starting"):
@@ -47,8 +47,8 @@ def demo(
     first = Episodes(data.y_novel, shots=1, **size)[0]
     # Fewer of the larger tasks, which take longer.
     size["tasks"] = max(10, 250 // len(first.support)) if tasks is None else tasks
-    console = Console(stderr=as_json)
-    if not as_json:
+    console = Console(stderr=json)
+    if not json:
         console.print(f"[bold]{data.about}[/bold]")
         console.print(
             f"{len(data.base.names)} base classes, {len(np.unique(data.y_novel))} novel classes, "
@@ -58,7 +58,7 @@ def demo(
         results = evaluation.evaluate(
             named, data.X_novel, data.y_novel, base=data.base, shots=shots, watch=watching, **size
         )
-    if as_json:
+    if json:
         print_json({"request": {"bank": bank, **size}, "results": results.rows()})
         return
     print_table(console, _table(results))

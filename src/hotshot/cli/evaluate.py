@@ -58,7 +58,7 @@ def evaluate(
     ] = None,
     reference: options.Reference = None,
     threshold: options.Threshold = 0.5,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     with waiting("starting"):
@@ -78,7 +78,7 @@ def evaluate(
             classes, (X, y) = None, read_features(novel)
         else:
             classes, (X, y) = load_data(base, novel, bank)
-    estimators, console = resolve_methods(named, classes), Console(stderr=as_json)
+    estimators, console = resolve_methods(named, classes), Console(stderr=json)
     with Watching(console, out) as watching:
 
         def by_request(request: dict[str, Any]) -> Path:
@@ -92,7 +92,7 @@ def evaluate(
         )  # fmt: skip
     # In the generalised setting methods choose on a part of the bank; the run folder records the choices.
     settings = {} if rules is GENERALISED else chosen_settings(estimators)
-    if as_json:
+    if json:
         print_notes(console, watching.notes)
         print_json({"run": str(watching.out), "chosen": settings, "results": results.rows(threshold)})
         return

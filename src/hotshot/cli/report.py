@@ -20,7 +20,7 @@ def report(
     threshold: options.Threshold = 0.5,
     tasks: Annotated[int, option("Tasks per number of shots to explain in the report; 0 for none.")] = 24,
     title: Annotated[str | None, option("Title of the page.")] = None,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Write an HTML report on one or more runs.
 
@@ -37,7 +37,7 @@ def report(
             title=title, tell=notes.append,
         )  # fmt: skip
         write_report(out, page)
-    if as_json:
+    if json:
         print_json({"report": str(out), "bytes": len(page.encode()), "notes": notes})
         return
     print_notes(Console(stderr=True), notes)

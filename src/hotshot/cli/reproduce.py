@@ -51,7 +51,7 @@ def reproduce(
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
     out: Annotated[Path, option(f"Folder for tables, figures and report. {options.RESUME}")] = Path("reproduction"),
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Reproduce the paper's tables and figures with your own features."""
     with waiting("starting"):
@@ -69,7 +69,7 @@ def reproduce(
         Console().print(to_rich(Table("Experiments", ("name", "what it shows", "in the paper", "needs"), rows)))
         return
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
-    console = Console(stderr=as_json)
+    console = Console(stderr=json)
     with waiting("reading the features"):
         classes, samples = load_data(base, novel, bank)
         given = FeatureSet(name or bank or Path(str(novel)).stem, classes, samples.X, samples.y, backbone)
@@ -95,7 +95,7 @@ def reproduce(
         check_report(out / PAGE)
     source = source_of(base, novel, bank)
     for experiment, findings, document in reproduce(
-        chosen, setting, out, during, validation=None if validation is None else tuple(validation), source=source
+        chosen, setting, out, during=during, validation=None if validation is None else tuple(validation), source=source
     ):
         documents.append(document)
         claims += findings.claims
@@ -103,7 +103,7 @@ def reproduce(
     _print_claims(console, claims)
     with waiting("fitting tasks for the task explorer"):
         write_report(out / PAGE, make_report([out], lambda _: (classes, samples)))
-    if as_json:
+    if json:
         print_json(documents)
     else:
         console.say(f"Tables and figures: {out}. Report: {out / PAGE}")

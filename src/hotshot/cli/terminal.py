@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -207,18 +208,15 @@ class ProgressWithNotes:
         self._token.var.reset(self._token)
         self._progress.stop()
         self._warnings.__exit__(*raised)
-        firsts: dict[Any, str] = {}
+        firsts: dict[str, str] = {}
         for warning in self._caught or ():
             if issubclass(warning.category, HotshotWarning):
                 text = str(warning.message)
-                firsts.setdefault(self._kind(warning.category, text), text)
+                # Every batch may give the same warning with other numbers. Of inputs left out, each file has its own.
+                firsts.setdefault(text if warning.category is LeftOutWarning else re.sub(r"\d+", "", text), text)
         self.notes = list(firsts.values())
         if isinstance(raised[1], KeyboardInterrupt):
             raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
-
-    def _kind(self, category: type, text: str) -> Any:
-        """Of warnings of one kind the first is a note."""
-        return text
 
     def _show(self, sentence: str) -> None:
         raise NotImplementedError
@@ -280,10 +278,6 @@ class InputProgress(ProgressWithNotes):
 
     def _show(self, sentence: str) -> None:
         self._bars.update("choosing", description=sentence)
-
-    def _kind(self, category: type, text: str) -> Any:
-        # Every batch gives the same warning with other numbers. Files are different.
-        return text if category is LeftOutWarning else category
 
     def _interrupted(self) -> str:
         return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."

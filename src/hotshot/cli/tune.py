@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ def tune(
     scheduler: options.Scheduler = None,
     out: Annotated[Path, option("File for the best parameters.")] = Path("tuned.json"),
     run: Annotated[Path | None, option(f"Folder for the run. {options.RESUME}")] = None,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Tune parameters of H-OT on validation classes. Weak candidates stop early."""
     with waiting("starting"):
@@ -40,7 +40,7 @@ def tune(
     check_writable(out)
     with waiting("reading the features"):
         classes, (X, y) = load_data(base, val, bank, "--val")
-    console = Console(stderr=as_json)
+    console = Console(stderr=json)
     with Watching(console, run, several=True) as watching:
         tuning = evaluation.tune(
             classes, X, y, grid=values, search=search, n_candidates=candidates, ways=ways, shots=shots, queries=queries,
@@ -48,7 +48,7 @@ def tune(
         )  # fmt: skip
     tuning.save(out)
     print_notes(console, watching.notes)
-    if as_json:
+    if json:
         print_json({"parameters": str(out), "significant": tuning.is_significant, "candidates": tuning.rows()})
         return
     print_table(console, tuning.table())
@@ -73,6 +73,6 @@ def parse_grid(grid: list[str]) -> dict[str, list[Any]]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError:
         return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ TUNING_TASKS = 500
 def reproduce(
     experiments: Sequence[Experiment],
     setting: Setting,
-    out: Path,
-    during: Callable[[str], AbstractContextManager[Watcher | None]],
+    out: str | Path,
     *,
+    during: Callable[[str], AbstractContextManager[Watcher | None]] = lambda _: nullcontext(),
     validation: tuple[Any, Any] | None = None,
     source: dict[str, Any] | None = None,
 ) -> Iterator[tuple[Experiment, Findings, dict[str, Any]]]:
@@ -41,6 +41,7 @@ def reproduce(
     about = {"data": features.name, "backbone": features.backbone, **size}
     hashes = [features.base.fingerprint, array_hash(features.X), labels_hash(features.y)]
     request = {**about, "features": hashes, "hotshot": __version__}
+    out = Path(out)
     setting = replace(setting, out=out)
     with locked(out):
         check_request(out, request)
