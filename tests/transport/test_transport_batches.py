@@ -11,27 +11,20 @@ from hotshot.transport import Status, solve
 from .checker import check_solution
 from .generators import padded, problems, random_problem
 
-FIELDS = ("plan", "cost", "primal", "dual", "marginal_error", "status")
+FIELDS = ("plan", "cost", "marginal_error", "status")
+DTYPES = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("batch", [(), (1,), (3,), (2, 3)], ids=str)
-def test_shapes_and_dtype_of_the_batch_are_kept(xp, batch, dtype):
-    p = random_problem(rows=12, columns=3, batch=batch).astype(dtype)
+@DTYPES
+@pytest.mark.parametrize("batch", [(), (1,), (2, 3)], ids=str)
+def test_a_batch_of_any_shape_equals_its_problems(xp, batch, dtype):
+    p = random_problem(rows=20, columns=5, epsilon=0.01, batch=batch).astype(dtype)
     cost, a, b = (xp.asarray(x) for x in (p.cost, p.a, p.b))
-    solution = solve(cost, a, b, epsilon=p.epsilon)
-    check_solution(cost, a, b, p.epsilon, solution)
-    for name in ("plan", "cost", "primal", "dual", "marginal_error"):
-        assert getattr(solution, name).dtype == cost.dtype, name
-
-
-def test_a_batch_equals_its_problems():
-    p = random_problem(rows=20, columns=5, epsilon=0.01, batch=(2, 3))
-    together = solve(p.cost, p.a, p.b, epsilon=0.01)
-    for index in np.ndindex(2, 3):
+    together, within = solve(cost, a, b, epsilon=0.01), 1e-8 if dtype == "float64" else 2e-5
+    check_solution(cost, a, b, 0.01, together)
+    for index in np.ndindex(*batch):
         alone = solve(p.cost[index], p.a[index], p.b[index], epsilon=0.01)
-        np.testing.assert_allclose(together.plan[index], alone.plan, atol=1e-8)
-        np.testing.assert_allclose(together.primal[index], alone.primal, atol=1e-8)
+        np.testing.assert_allclose(to_numpy(together.plan)[index], alone.plan, atol=within)
 
 
 def test_marginals_are_shared_by_a_batch():
@@ -65,10 +58,9 @@ def test_padding_without_mass_changes_nothing(parts, height, filler, method, low
         rows, columns = p.cost.shape
         alone = solve(p.cost, p.a, p.b, epsilon=epsilon)
         np.testing.assert_allclose(solution.plan[k, :rows, :columns], alone.plan, atol=1e-7)
-        np.testing.assert_allclose(solution.primal[k], alone.primal, atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@DTYPES
 def test_padding_without_mass_on_every_array_library(xp, dtype):
     parts = [random_problem(rows=r, columns=c, seed=r) for r, c in [(4, 2), (15, 5), (9, 3)]]
     batch = padded(parts).astype(dtype)
@@ -89,13 +81,14 @@ FAULTS = {
     "minus infinity in the cost": ("cost", (2, 0), -np.inf, Status.NOT_FINITE),
     "NaN in a": ("a", 0, np.nan, Status.NOT_FINITE),
     "infinity in b": ("b", 1, np.inf, Status.NOT_FINITE),
+    "infinities that cancel": ("a", slice(2), [np.inf, -np.inf], Status.NOT_FINITE),
     "negative mass": ("a", 3, -0.1, Status.BAD_MASS),
     "totals that differ": ("b", 2, 7.0, Status.BAD_MASS),
     "no mass in a": ("a", slice(None), 0.0, Status.BAD_MASS),
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@DTYPES
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_has_a_status_no_plan_and_infinite_cost(xp, fault, dtype):
     p = random_problem(rows=15, columns=4, batch=(3,)).astype(dtype)
@@ -103,17 +96,16 @@ def test_a_fault_has_a_status_no_plan_and_infinite_cost(xp, fault, dtype):
     cost, a, b = (xp.asarray(x) for x in (p.cost, p.a, p.b))
     solution = solve(cost, a, b, epsilon=p.epsilon)
     assert to_numpy(solution.status).tolist() == [Status.CONVERGED, status, Status.CONVERGED]
-    assert solution.status_counts() == {Status.CONVERGED: 2, status: 1}
     assert not solution.converged
     assert (to_numpy(solution.plan)[1] == 0).all()
-    for name in ("cost", "primal", "dual", "marginal_error"):
-        assert to_numpy(getattr(solution, name))[1] == np.inf, name
+    assert to_numpy(solution.cost)[1] == to_numpy(solution.marginal_error)[1] == np.inf
     healthy = [0, 2]
-    check_solution(p.cost[healthy], p.a[healthy], p.b[healthy], p.epsilon, _subset(solution, healthy))
+    parts = {name: to_numpy(getattr(solution, name))[healthy] for name in (*FIELDS, "iterations")}
+    check_solution(p.cost[healthy], p.a[healthy], p.b[healthy], p.epsilon, type(solution)(**parts))
 
 
 @pytest.mark.parametrize("method", ["newton", "sinkhorn"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@DTYPES
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 0.01, 0.1])
 @pytest.mark.parametrize("fault", ["NaN in the cost", "totals that differ"])
 def test_a_fault_leaves_the_others_bit_for_bit(fault, epsilon, dtype, method):
@@ -123,8 +115,7 @@ def test_a_fault_leaves_the_others_bit_for_bit(fault, epsilon, dtype, method):
         p = random_problem(rows=30, columns=4, epsilon=epsilon, seed=seed, batch=(5,)).astype(dtype)
         before = solve(p.cost, p.a, p.b, epsilon=epsilon, method=method)
         _spoil(p, fault, problem=2)
-        after = solve(p.cost, p.a, p.b, epsilon=epsilon, method=method)
-        _assert_same_bits(before, after, [0, 1, 3, 4])
+        _assert_same_bits(before, solve(p.cost, p.a, p.b, epsilon=epsilon, method=method))
 
 
 @pytest.mark.parametrize("offset", [0, 50])
@@ -133,20 +124,12 @@ def test_a_fault_leaves_the_others_bit_for_bit_where_marginals_are_shared(offset
     cost = p.cost + np.float32(offset)
     before = solve(cost, p.a[0], p.b[0], epsilon=0.01)
     cost[2, 0, 0] = np.nan
-    _assert_same_bits(before, solve(cost, p.a[0], p.b[0], epsilon=0.01), [0, 1, 3, 4])
-
-
-@pytest.mark.parametrize("marginals", [{"a": [np.inf, -np.inf]}, {"a": [np.inf], "b": [np.inf]}], ids=str)
-def test_infinite_masses_are_not_finite_whatever_they_add_up_to(marginals):
-    p = random_problem(rows=15, columns=4)
-    for name, values in marginals.items():
-        getattr(p, name)[: len(values)] = values
-    assert solve(p.cost, p.a, p.b, epsilon=0.1).status == Status.NOT_FINITE
+    _assert_same_bits(before, solve(cost, p.a[0], p.b[0], epsilon=0.01))
 
 
 def test_a_batch_of_faults_only():
     solution = solve(np.full((3, 4, 2), np.nan), epsilon=0.1)
-    assert solution.status_counts() == {Status.NOT_FINITE: 3}
+    assert (solution.status == Status.NOT_FINITE).all()
     assert (solution.plan == 0).all()
 
 
@@ -156,12 +139,8 @@ def _spoil(p, fault, problem):
     return status
 
 
-def _subset(solution, indices):
-    fields = {name: to_numpy(getattr(solution, name))[indices] for name in (*FIELDS, "iterations")}
-    return type(solution)(**fields)
-
-
-def _assert_same_bits(before, after, indices):
+def _assert_same_bits(before, after):
+    """All but the third problem are the same."""
     for name in FIELDS:
-        x, y = (to_numpy(getattr(solution, name))[indices] for solution in (before, after))
+        x, y = (getattr(solution, name)[[0, 1, 3, 4]] for solution in (before, after))
         np.testing.assert_array_equal(x, y, err_msg=name)

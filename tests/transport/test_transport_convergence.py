@@ -20,14 +20,8 @@ def test_every_epsilon_converges(family, epsilon, dtype):
     for shape in [(60, 5), (5, 30), (12, 12), (200, 1)]:
         p = random_problem(family, *shape, epsilon=epsilon, seed=21, batch=(6,)).astype(dtype)
         check_solution(p.cost, p.a, p.b, epsilon, solve(p.cost, p.a, p.b, epsilon=epsilon))
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_epsilon_converges_with_uniform_masses(family, epsilon):
-    for shape in [(60, 5), (600, 25)]:
-        cost = random_problem(family, *shape, seed=22, batch=(2,)).cost
-        check_solution(cost, None, None, epsilon, solve(cost, epsilon=epsilon))
+    cost = random_problem(family, 600, 25, seed=22, batch=(2,)).cost.astype(dtype)
+    check_solution(cost, None, None, epsilon, solve(cost, epsilon=epsilon))
 
 
 @given(p=problems(lowest_epsilon=1e-4, batch=(3,)), dtype=st.sampled_from(["float64", "float32"]))
@@ -60,20 +54,13 @@ def test_constant_costs_converge(method):
     check_solution(p.cost, p.a, p.b, 0.01, solution)
 
 
-@pytest.mark.parametrize(("dtype", "offset"), [("float64", 1e6), ("float32", 100.0)])
+@pytest.mark.parametrize(("dtype", "offset"), [("float64", 1e6), ("float32", 100.0), ("float32", -2.0)])
 def test_costs_far_from_zero_converge(dtype, offset):
     p = random_problem("tied", 30, 4, epsilon=0.01, seed=25, batch=(4,)).astype(dtype)
     shifted = (3 * p.cost + offset) / 3
     solution = solve(shifted, p.a, p.b, epsilon=0.01)
     check_solution(shifted, p.a, p.b, 0.01, solution)
     assert solution.iterations.max() < 100
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_negative_costs_converge(dtype):
-    p = random_problem("uniform", 30, 4, epsilon=0.01, batch=(3,)).astype(dtype)
-    solution = solve(-p.cost, p.a, p.b, epsilon=0.01)
-    check_solution(-p.cost, p.a, p.b, 0.01, solution)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
