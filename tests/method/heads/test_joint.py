@@ -15,6 +15,7 @@ from hotshot.method.heads import joint
 from hotshot.method.heads.joint import (
     LARGEST_SHARES,
     LARGEST_SHIFT,
+    NewGaussians,
     OldClasses,
     RowsProblem,
     balance,
@@ -36,13 +37,15 @@ def random_problem(seed, n_points=20, n_new=3, n_old=5, width=4):
         labels=rng.integers(-1, n_new, n_points),
         counts=rng.random(n_points),
         levels=rng.normal(size=n_points),
-        means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1),
-        variances=rng.random((4, width)),
-        owners=np.array([0, 1, 2, 1]),
-        gaussian_counts=1 + rng.random(4),
-        old=rng.normal(size=(n_old, width + 1)),
         n_classes=n_new,
         C=1.3,
+        gaussians=NewGaussians(
+            means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1),
+            variances=rng.random((4, width)),
+            labels=np.array([0, 1, 2, 1]),
+            counts=1 + rng.random(4),
+        ),
+        old=rng.normal(size=(n_old, width + 1)),
     )
 
 
@@ -59,9 +62,10 @@ def test_the_gradient_is_that_of_the_value(seed):
 
 def test_the_value_is_the_cross_entropy_of_all_classes():
     """Without variances a Gaussian is a point, and all old rows count, not only their level."""
-    problem = replace(random_problem(0), variances=np.zeros((4, 4)))
+    problem = random_problem(0)
+    gaussians = replace(problem.gaussians, variances=np.zeros((4, 4)))
     levels = np.log(np.sum(np.exp(problem.points @ problem.old.T), axis=1))
-    problem = replace(problem, levels=levels)
+    problem = replace(problem, levels=levels, gaussians=gaussians)
     rows = np.random.default_rng(1).normal(size=(3, 5))
     everyone = np.concatenate([problem.old, rows])
 
@@ -72,7 +76,7 @@ def test_the_value_is_the_cross_entropy_of_all_classes():
         return total - own
 
     expected = problem.counts @ losses(problem.points, problem.labels)
-    expected += problem.gaussian_counts @ losses(problem.means, problem.owners)
+    expected += gaussians.counts @ losses(gaussians.means, gaussians.labels)
     expected += np.sum(rows[:, :-1] ** 2) / (2 * problem.C)
     np.testing.assert_allclose(rows_objective(problem, rows[None]).value, [expected], rtol=1e-12)
 
@@ -143,9 +147,9 @@ def test_the_intercepts_are_shifted_to_their_minimum_at_full_weight(seed):
     problem, shares = random_problem(seed), np.array([0.3, 0.5, 1.0])
     rows = np.random.default_rng(seed + 1).normal(size=(3, 5))
     weights = np.where(problem.labels >= 0, shares[problem.labels], 1)
-    reduced = replace(
-        problem, counts=problem.counts * weights, gaussian_counts=problem.gaussian_counts * shares[problem.owners]
-    )
+    gaussians = problem.gaussians
+    fewer = replace(gaussians, counts=gaussians.counts * shares[gaussians.labels])
+    reduced = replace(problem, counts=problem.counts * weights, gaussians=fewer)
     shift = joint._shift_to_full_weight(reduced, rows, shares)
     values = []
     for off in (0, 1e-3, -1e-3):

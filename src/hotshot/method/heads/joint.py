@@ -8,8 +8,8 @@ added, so that old classes are separated from each other as before. The rows of 
 
 where the cross-entropy :math:`\ell` of samples of base classes and of the support, and the bound of the expected one of
 the calibrated Gaussians (see ``hotshot.method.heads.bound``), are over all B + N classes. The old classes enter the
-loss of a sample only by the log of their summed exponentials, which is computed once: the cost of a new class is that
-of its own row.
+loss of a sample only by their level, the log of their summed exponentials, which is computed once: the cost of a new
+class is that of its own row.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from functools import cached_property, partial
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
 
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
-from hotshot.method.heads.minimise import Metric, Point, minimise
+from hotshot.method.heads.bound import INTERCEPT_CURVATURE, Point, minimise
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
@@ -34,24 +34,16 @@ HELD_OUT_SHARE = 0.2
 # alone: a stronger penalty separates new classes from many others better. With K shots it is the K-th root of this. The
 # intercepts are shifted to their minimum at full weight.
 NEW_WEIGHT = 0.3
+# Range of that shift.
+FULL_WEIGHT_SHIFT = -10.0, 10.0
 # Largest shift of intercepts in favour of new classes: a factor of e^3 in the odds.
 LARGEST_SHIFT = 3.0
 # A shift in favour of new classes ends where each takes so many samples of base classes, as a share of one class: the
 # second if the extractor was trained on the base classes, so that new classes look like them.
 LARGEST_SHARES = 0.06, 0.12
-# Range of the shift to full weight.
-FULL_WEIGHT_SHIFT = -10.0, 10.0
 # Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
 # not depend on their start.
-ROUGH = 1e-5
-EXACT = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
-# Tolerance at which new rows are close enough to their minimum to compute the curvature.
-NEAR = 1e-3
-# Points with a smaller share in the curvature of a class are left out of it.
-SMALLEST_SHARE = 1e-4
-INTERCEPT_CURVATURE = 1e-3
-# Most entries of the curvatures of all classes; beyond it they share one.
-MOST_ENTRIES = 2**26
+ROUGH, EXACT = 1e-5, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ class OldClasses:
 
     def levels(self, x: np.ndarray) -> np.ndarray:
         """Log of the summed exponentials of the old logits at samples (n, V): (n,)."""
-        return _log_sum(logits(self.theta, x))
+        return np.asarray(logsumexp(logits(self.theta, x), axis=1))
 
     @cached_property
     def levels_at_points(self) -> np.ndarray:
@@ -94,18 +86,11 @@ class OldClasses:
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of new classes, with the derivatives that explanations need.
+    """Rows (N, V + 1) of new classes, with the derivatives that explanations need.
 
-    Attributes
-    ----------
-    theta : array (N, V + 1)
-    converged : bool
-    slopes : array (G + S, N)
-        Derivatives of the loss in the logits of the new classes, at the means and at the support samples.
-    beside : array (N,)
-        Derivatives in the logits of old classes, summed over these and over the means of each new class.
-    shift : float
-        What to add to the intercepts, for new classes to have their full weight.
+    ``slopes`` (G + S, N) are the derivatives of the loss in the logits of the new classes, at the means and at the
+    support samples; ``beside`` (N,) those in the logits of old classes, summed over these and over the means of each
+    new class. ``shift`` added to the intercepts gives new classes their full weight.
     """
 
     theta: np.ndarray
@@ -113,6 +98,16 @@ class NewRows:
     slopes: np.ndarray
     beside: np.ndarray
     shift: float
+
+
+@dataclass(frozen=True)
+class NewGaussians:
+    """G Gaussians of new classes: means (G, V + 1), variances (G, V), labels from 0 and counts (G,)."""
+
+    means: np.ndarray
+    variances: np.ndarray
+    labels: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -126,34 +121,45 @@ class RowsProblem:
     labels : array (P,)
         Classes of the points, from 0 to N - 1; -1 for those of old classes.
     counts, levels : arrays (P,)
-        Their weights, and the log-sum-exp of the old logits there; minus infinity without old classes.
-    means, variances : arrays (G, V + 1) and (G, V)
-        Of the Gaussians.
-    owners, gaussian_counts : arrays (G,)
-        Their classes, from 0 to N - 1, and their weights.
-    old : array (B, V + 1)
+        Their weights, and the levels of the old classes there; minus infinity without old classes.
     n_classes : int
         N.
     C : float
+        Inverse strength of the penalty.
+    gaussians : NewGaussians or None
+    old : array (B, V + 1) or None
+        The fixed rows, which Gaussians need.
     """
 
     points: np.ndarray
     labels: np.ndarray
     counts: np.ndarray
     levels: np.ndarray
-    means: np.ndarray
-    variances: np.ndarray
-    owners: np.ndarray
-    gaussian_counts: np.ndarray
-    old: np.ndarray
     n_classes: int
     C: float
+    gaussians: NewGaussians | None = None
+    old: np.ndarray | None = None
 
     @property
     def members(self) -> tuple[np.ndarray, np.ndarray]:
         """Points of new classes, and their classes."""
         rows = np.flatnonzero(self.labels >= 0)
         return rows, self.labels[rows]
+
+    def minimum(self, start: np.ndarray, tolerance: float) -> tuple[np.ndarray, bool]:
+        """The rows (N, V + 1) of the least loss, and whether they were reached.
+
+        The metric is one curvature for all classes, that at equal probabilities.
+        """
+        n_old = 0 if self.old is None else len(self.old)
+        curvature = (self.points * (self.counts / (n_old + self.n_classes))[:, None]).T @ self.points
+        added = np.full(len(curvature), 1 / self.C)
+        if self.gaussians is not None:
+            added[:-1] += self.gaussians.counts.sum() / self.n_classes * self.gaussians.variances.mean(axis=0)
+        added[-1] = INTERCEPT_CURVATURE
+        inverse = np.linalg.inv(curvature + np.diag(added)).astype(self.points.dtype)
+        minimum = minimise(partial(rows_objective, self), lambda at, x: x @ inverse, start[None], tolerance)
+        return minimum.theta[0], bool(minimum.converged[0])
 
 
 def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -173,53 +179,40 @@ def train_old(
     rng = np.random.default_rng(0)
     most = max(LEAST_POINTS, MOST_POINTS // len(counts))
     shuffled = [end - 1 - rng.permutation(count) for end, count in zip(np.cumsum(counts), counts, strict=True)]
-    away = (HELD_OUT_SHARE * np.asarray(counts)).astype(int)
-    parts = list(zip(shuffled, away, strict=True))
-    held_out, labels = _rows_of([own[:n][:most] for own, n in parts])
-    apart = [own[n:][:most] for own, n in parts]
-    # Those that are held out come last: they are used where there is no other sample.
-    all_rows = [np.concatenate([own[n:], own[:n]])[:most] for own, n in parts]
+    n_held_out = (HELD_OUT_SHARE * np.asarray(counts)).astype(int)
+    parts = [np.split(rows, [n]) for rows, n in zip(shuffled, n_held_out, strict=True)]
+    places, labels = _sorted_rows([away[:most] for away, _ in parts])
+    held_out = base.transform(samples[places]) if len(places) else np.empty((0, len(base.spectrum)), base.means.dtype)
 
     def trained(rows: list[np.ndarray], theta: np.ndarray | None, start: np.ndarray | None = None) -> OldClasses:
-        places, owners = _rows_of(rows)
+        places, owners = _sorted_rows(rows)
         points = base.transform(samples[places])
         weights = (method.n_generated / np.bincount(owners)[owners]).astype(points.dtype)
-        theta = _old_rows(points, owners, weights, method, start) if theta is None else theta
-        evaluated = base.transform(samples[held_out]) if len(held_out) else points[:0]
-        return OldClasses(theta, points, weights, evaluated, labels)
+        theta = _old_rows(points, owners, weights, method.C, start) if theta is None else theta
+        return OldClasses(theta, points, weights, held_out, labels)
 
-    found = trained(all_rows, theta)
-    if sum(map(len, all_rows)) == sum(map(len, apart)):
-        return found
-    return replace(found, without_held_out=trained(apart, None, found.theta))
+    # Those that are held out come last: they are used where there is no other sample.
+    old = trained([np.concatenate([rest, away])[:most] for away, rest in parts], theta)
+    others = [rest[:most] for _, rest in parts]
+    if len(old.points) == sum(map(len, others)):
+        return old
+    return replace(old, without_held_out=trained(others, None, old.theta))
 
 
-def _rows_of(members: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _sorted_rows(members: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Sorted rows of each class, concatenated, and their classes."""
-    return np.concatenate([np.sort(own) for own in members]), np.repeat(np.arange(len(members)), [*map(len, members)])
+    return np.concatenate([np.sort(rows) for rows in members]), np.repeat(np.arange(len(members)), [*map(len, members)])
 
 
 def _old_rows(
-    points: np.ndarray, labels: np.ndarray, weights: np.ndarray, method: Method, start: np.ndarray | None
+    points: np.ndarray, labels: np.ndarray, weights: np.ndarray, C: float, start: np.ndarray | None
 ) -> np.ndarray:
     """Rows of classes (B, V + 1) trained on points (P, V) with labels and weights (P,), from these rows or zeros."""
-    n_classes, width, dtype = int(labels[-1]) + 1, points.shape[1], points.dtype
-    problem = RowsProblem(
-        points=_with_ones(points),
-        labels=labels,
-        counts=weights,
-        levels=np.full(len(points), -np.inf, dtype=dtype),
-        means=np.empty((0, width + 1), dtype=dtype),
-        variances=np.empty((0, width), dtype=dtype),
-        owners=np.empty(0, dtype=np.int64),
-        gaussian_counts=np.empty(0, dtype=dtype),
-        old=np.empty((0, width + 1), dtype=dtype),
-        n_classes=n_classes,
-        C=method.C,
-    )
-    start = np.zeros((n_classes, width + 1), dtype=dtype) if start is None else start.astype(dtype)
-    found = minimise(partial(rows_objective, problem), _shared_metric(problem), start[None], ROUGH)
-    return np.asarray(found.theta[0])
+    n_classes, dtype = int(labels[-1]) + 1, points.dtype
+    nothing = np.full(len(points), -np.inf, dtype=dtype)
+    problem = RowsProblem(_with_ones(points), labels, weights, nothing, n_classes, C)
+    start = np.zeros((n_classes, points.shape[1] + 1), dtype=dtype) if start is None else start.astype(dtype)
+    return problem.minimum(start, ROUGH)[0]
 
 
 def train_new(
@@ -231,56 +224,38 @@ def train_new(
     method: Method,
     start: np.ndarray | None = None,
 ) -> NewRows:
-    """Rows of new classes, from a batch of one task.
+    """Rows of new classes, from their Gaussians and samples (S, V) with classes from 0 (S,): a batch of one task.
 
-    Parameters
-    ----------
-    gaussians : CalibratedGaussians
-        Of the new classes.
-    support, labels : arrays (S, V) and (S,)
-        Their samples, and classes from 0.
-    start : array (N, V + 1), optional
-        Start of the optimisation; the minimum does not depend on it.
+    The minimum does not depend on the start (N, V + 1) of the optimisation.
     """
-    owners, dtype = gaussians.labels[0], support.dtype
+    owners, dtype, n_old = gaussians.labels[0], support.dtype, len(old.theta)
     n_classes = int(owners.max()) + 1
     shares = (NEW_WEIGHT ** (1 / np.bincount(labels))).astype(dtype)
     support_weights = method.support_weight * shares[labels]
+    counts = (method.n_generated / np.bincount(owners)[owners]).astype(dtype) * shares[owners]
     variances = gaussians.weights[0] @ base.variances
     if gaussians.variances is not None:
         variances = variances + gaussians.variances
-    points = np.concatenate([old.points, support])
     problem = RowsProblem(
-        points=_with_ones(points),
+        points=_with_ones(np.concatenate([old.points, support])),
         labels=np.concatenate([np.full(len(old.points), -1), labels]),
         counts=np.concatenate([old.weights, support_weights]),
         levels=np.concatenate([old.levels_at_points, old.levels(support)]),
-        means=_with_ones(gaussians.means[0]),
-        variances=variances,
-        owners=owners,
-        gaussian_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype) * shares[owners],
-        old=old.theta,
         n_classes=n_classes,
         C=method.C,
+        gaussians=NewGaussians(_with_ones(gaussians.means[0]), variances, owners, counts),
+        old=old.theta,
     )
-    if start is None:
-        start = np.zeros((n_classes, support.shape[1] + 1), dtype=dtype)
-        start = minimise(partial(rows_objective, problem), _shared_metric(problem), start[None], NEAR).theta[0]
-    start = start.astype(dtype)
-    many = n_classes * support.shape[1] ** 2 > MOST_ENTRIES
-    metric = _shared_metric(problem) if many else _class_metric(problem, start)
-    found = minimise(partial(rows_objective, problem), metric, start[None], EXACT[np.dtype(dtype)])
-    rows = found.theta[0]
-    at_points = _probabilities(problem, rows)[0][len(old.points) :]
-    at_points[np.arange(len(labels)), labels] -= 1
-    margins = _gaussian_margins(problem, rows)[0]
-    at_means = np.exp(margins - _log_sum(margins)[:, None])
-    at_means[np.arange(len(owners)), len(old.theta) + owners] -= 1
-    slopes = np.concatenate(
-        [problem.gaussian_counts[:, None] * at_means[:, len(old.theta) :], support_weights[:, None] * at_points]
-    )
-    beside = np.bincount(owners, problem.gaussian_counts * at_means[:, : len(old.theta)].sum(axis=1))
-    return NewRows(rows, bool(found.converged[0]), slopes, beside, _shift_to_full_weight(problem, rows, shares))
+    start = np.zeros((n_classes, support.shape[1] + 1)) if start is None else start
+    rows, converged = problem.minimum(start.astype(dtype), EXACT[np.dtype(dtype)])
+
+    at_support = _probabilities(problem, rows)[0][len(old.points) :]
+    at_support[np.arange(len(labels)), labels] -= 1
+    at_means = softmax(_margins(problem, rows)[0], axis=1)
+    at_means[np.arange(len(owners)), n_old + owners] -= 1
+    slopes = np.concatenate([counts[:, None] * at_means[:, n_old:], support_weights[:, None] * at_support])
+    beside = np.bincount(owners, counts * at_means[:, :n_old].sum(axis=1))
+    return NewRows(rows, converged, slopes, beside, _shift_to_full_weight(problem, rows, shares))
 
 
 def _shift_to_full_weight(problem: RowsProblem, rows: np.ndarray, shares: np.ndarray) -> float:
@@ -288,13 +263,16 @@ def _shift_to_full_weight(problem: RowsProblem, rows: np.ndarray, shares: np.nda
 
     The classes have ``shares`` (N,) of their full weight in the problem.
     """
-    counts, (members, owners) = problem.counts.astype(np.float64), problem.members
-    counts[members] /= shares[owners]
-    gaussian_counts = problem.gaussian_counts / shares[problem.owners]
-    margins, n_old = _gaussian_margins(problem, rows)[0], len(problem.old)
+    gaussians, (members, labels) = problem.gaussians, problem.members
+    assert gaussians is not None
+    assert problem.old is not None
+    counts = problem.counts.astype(np.float64)
+    counts[members] /= shares[labels]
+    gaussian_counts = gaussians.counts / shares[gaussians.labels]
+    of_old, of_new = np.split(_margins(problem, rows)[0], [len(problem.old)], axis=1)
     # How far new classes lead: at the points, and at the Gaussians.
-    leads = (_log_sum(problem.points @ rows.T) - problem.levels).astype(np.float64)
-    gaussian_leads = (_log_sum(margins[:, n_old:]) - _log_sum(margins[:, :n_old])).astype(np.float64)
+    leads = logsumexp(problem.points @ rows.T, axis=1).astype(np.float64) - problem.levels
+    gaussian_leads = (logsumexp(of_new, axis=1) - logsumexp(of_old, axis=1)).astype(np.float64)
 
     def slope(shift: float) -> float:
         of_points = counts @ expit(leads + shift) - counts[members].sum()
@@ -339,92 +317,47 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> Point:
     probabilities *= problem.counts[:, None]
     gradient = probabilities.T @ problem.points
     gradient[:, :-1] += weights / problem.C
-    if len(problem.means):
-        of_gaussians, slope = _gaussian_part(problem, rows)
-        value, gradient = value + of_gaussians, gradient + slope
+    gaussians = problem.gaussians
+    if gaussians is not None:
+        counts = gaussians.counts[:, None]
+        margins, all_weights, scaled = _margins(problem, rows)
+        probabilities = counts * softmax(margins, axis=1)
+        new = probabilities[:, -problem.n_classes :]
+        value = value + gaussians.counts @ logsumexp(margins, axis=1)
+        gradient += new.T @ gaussians.means
+        gradient[:, :-1] += (new.T @ gaussians.variances) * weights - new.T @ scaled
+        np.add.at(gradient, gaussians.labels, -counts * gaussians.means)
+        of_variances = counts * scaled - (probabilities @ all_weights) * gaussians.variances
+        np.add.at(gradient[:, :-1], gaussians.labels, of_variances)
     return Point(np.array([value]), gradient[None])
 
 
 def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of the new classes at the points (P, N), and the loss of each point (P,)."""
-    found = problem.points @ rows.T
-    own = problem.levels.copy()
-    own[problem.members[0]] = found[problem.members]
-    peak = np.maximum(problem.levels, found.max(axis=1))
-    found -= peak[:, None]
-    np.exp(found, out=found)
-    total = np.exp(problem.levels - peak) + found.sum(axis=1)
-    found /= total[:, None]
-    return found, peak + np.log(total) - own
+    exponents = problem.points @ rows.T
+    of_label = problem.levels.copy()
+    of_label[problem.members[0]] = exponents[problem.members]
+    # In place, because there are many points.
+    peak = np.maximum(problem.levels, exponents.max(axis=1))
+    exponents -= peak[:, None]
+    np.exp(exponents, out=exponents)
+    total = np.exp(problem.levels - peak) + exponents.sum(axis=1)
+    exponents /= total[:, None]
+    return exponents, peak + np.log(total) - of_label
 
 
-def _gaussian_margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exponents of the bound (G, B + N), all weights (B + N, V), and own weights times variances (G, V)."""
-    owners, variances = problem.owners, problem.variances
-    all_rows = np.concatenate([problem.old, rows])
-    weights, own = all_rows[:, :-1], rows[owners, :-1]
-    scaled = variances * own
-    relative = variances @ (weights * weights).T - 2 * scaled @ weights.T + np.sum(scaled * own, axis=1)[:, None]
-    margins = problem.means @ all_rows.T
-    margins -= margins[np.arange(len(owners)), len(problem.old) + owners][:, None]
+def _margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Exponents of the bound (G, B + N), all weights (B + N, V), and variances times those of the class (G, V)."""
+    gaussians, old = problem.gaussians, problem.old
+    assert gaussians is not None
+    assert old is not None
+    labels, variances, all_rows = gaussians.labels, gaussians.variances, np.concatenate([old, rows])
+    weights, of_label = all_rows[:, :-1], rows[labels, :-1]
+    scaled = variances * of_label
+    relative = variances @ (weights * weights).T - 2 * scaled @ weights.T + np.sum(scaled * of_label, axis=1)[:, None]
+    margins = gaussians.means @ all_rows.T
+    margins -= margins[np.arange(len(labels)), len(old) + labels][:, None]
     return margins + relative / 2, weights, scaled
-
-
-def _gaussian_part(problem: RowsProblem, rows: np.ndarray) -> tuple[float, np.ndarray]:
-    """Value and gradient (N, V + 1) of the bound under the Gaussians."""
-    n_old, owners, counts = len(problem.old), problem.owners, problem.gaussian_counts[:, None]
-    margins, weights, scaled = _gaussian_margins(problem, rows)
-    level = _log_sum(margins)
-    probabilities = counts * np.exp(margins - level[:, None])
-    new = probabilities[:, n_old:]
-    gradient = new.T @ problem.means
-    np.add.at(gradient, owners, -counts * problem.means)
-    gradient[:, :-1] += (new.T @ problem.variances) * rows[:, :-1] - new.T @ scaled
-    np.add.at(gradient[:, :-1], owners, counts * scaled - (probabilities @ weights) * problem.variances)
-    return float(problem.gaussian_counts @ level), gradient
-
-
-def _shared_metric(problem: RowsProblem) -> Metric[Point]:
-    """One curvature for all classes: that at equal probabilities."""
-    share = 1 / (len(problem.old) + problem.n_classes)
-    curvature = (problem.points * (share * problem.counts)[:, None]).T @ problem.points
-    if len(problem.means):
-        per_class = np.sum(problem.gaussian_counts) / problem.n_classes
-        np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + per_class * problem.variances.mean(axis=0))
-    inverse = np.linalg.inv(_with_penalty(problem, curvature)).astype(problem.points.dtype)
-    return lambda at, x: x @ inverse
-
-
-def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric[Point]:
-    """The curvature of each class at these rows, with the other rows fixed."""
-    probabilities = _probabilities(problem, rows)[0]
-    shares = problem.counts[:, None] * probabilities * (1 - probabilities)
-    margins = _gaussian_margins(problem, rows)[0]
-    own = problem.gaussian_counts[:, None] * np.exp(margins - _log_sum(margins)[:, None])[:, len(problem.old) :]
-    variances = own.T @ problem.variances
-    np.add.at(variances, problem.owners, problem.gaussian_counts[:, None] * problem.variances)
-    own *= 1 - own / problem.gaussian_counts[:, None]
-    inverses = np.empty((len(rows), *problem.points.shape[1:] * 2), dtype=rows.dtype)
-    for n, share in enumerate(shares.T):
-        kept = share > SMALLEST_SHARE * share.sum()
-        points = np.concatenate([problem.points[kept], problem.means])
-        points *= np.sqrt(np.concatenate([share[kept], own[:, n]]))[:, None]
-        curvature = _with_penalty(problem, points.T @ points)
-        np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + variances[n])
-        inverses[n] = np.linalg.inv(curvature)
-    return lambda at, x: np.matmul(inverses, x[..., None])[..., 0]
-
-
-def _with_penalty(problem: RowsProblem, curvature: np.ndarray) -> np.ndarray:
-    np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + 1 / problem.C)
-    curvature[-1, -1] += INTERCEPT_CURVATURE
-    return curvature
-
-
-def _log_sum(x: np.ndarray) -> np.ndarray:
-    """Log of the summed exponentials of each row (n,)."""
-    peak = x.max(axis=1)
-    return np.asarray(peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1)))
 
 
 def _with_ones(x: np.ndarray) -> np.ndarray:
