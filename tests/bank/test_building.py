@@ -95,14 +95,12 @@ def test_labels_of_every_type_arrive(kind, tmp_path):
     assert bank.fingerprint == expected.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("given_", "kept"), [(np.float16, np.float32), (np.float32, np.float32), (np.int32, np.float64)]
-)
-def test_features_are_kept_in_the_dtype_they_are_computed_with(given_, kept, tmp_path):
+@pytest.mark.parametrize(("arriving", "dtype"), [(np.float16, np.float32), (np.int32, np.float64)])
+def test_features_are_kept_in_the_dtype_they_are_computed_with(arriving, dtype, tmp_path):
     X, y = shuffled()
-    X = np.round(X * 8).astype(given_)
+    X = np.round(X * 8).astype(arriving)
     bank = BaseClasses.from_batches(batches(X, y), tmp_path / "one.bank")
-    assert bank.samples.dtype == bank.dtype == kept
+    assert bank.samples.dtype == bank.dtype == dtype
     np.testing.assert_array_equal(bank.samples, BaseClasses.from_samples(X, y).samples)
 
 
@@ -133,8 +131,6 @@ def after_two(error):
 WRONG = {
     "the source fails": (lambda: after_two(RuntimeError("no more")), RuntimeError, "no more"),
     "the disk of the source fails": (lambda: after_two(OSError(5, "I/O error")), InputError, "cannot be read"),
-    "Ctrl-C": (lambda: after_two(KeyboardInterrupt()), KeyboardInterrupt, None),
-    "memory": (lambda: after_two(MemoryError()), MemoryError, None),
     "no batch": (lambda: iter(()), InputError, "No batch of features"),
     "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
     "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
@@ -145,23 +141,19 @@ WRONG = {
         lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 in the first batch and float64",
     ),
     "no pairs": (lambda: [X, Y], InputError, "pairs of features and labels"),
-    "arrays for batches": (lambda: X, InputError, "pairs of features and labels"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["new", "instead of another"])
 @pytest.mark.parametrize("case", WRONG)
-def test_what_goes_wrong_leaves_nothing_behind(case, there, tmp_path):
+def test_what_goes_wrong_leaves_what_was_there_and_nothing_else(case, tmp_path):
     make, kind, message = WRONG[case]
     path = tmp_path / "one.bank"
-    if there:
-        ragged_bank().save(path)
+    ragged_bank().save(path)
     with pytest.raises(kind, match=message) as error:
         BaseClasses.from_batches(make(), path, overwrite=True)
     assert "\n" not in str(error.value)
-    assert list(tmp_path.iterdir()) == ([path] if there else [])
-    if there:
-        assert BaseClasses.load(path).fingerprint == ragged_bank().fingerprint
+    assert list(tmp_path.iterdir()) == [path]
+    assert BaseClasses.load(path).fingerprint == ragged_bank().fingerprint
 
 
 @pytest.mark.parametrize("size", [500, 3200, 3500], ids=["batches", "samples", "statistics"])
@@ -271,19 +263,11 @@ def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype,
         x, z = (getattr(p, one) @ p.transform.axes.T for p in (a, b))
         np.testing.assert_allclose(x, z, atol=tight * np.abs(z).max())
     np.testing.assert_allclose(np.abs(a.covariances.variances), np.abs(b.covariances.variances), atol=tight)
+    for one in found.centres:
+        np.testing.assert_allclose(found.centre(one), BaseClasses.from_samples(X, y).centre(one), rtol=max(1e-9, tight))
     settings = {**space, "cost": "mean-cosine"}
     got, wanted = (probabilities(bank, dtype, **settings) for bank in (found, expected))
     np.testing.assert_allclose(got, wanted, atol=10 * tight if dtype is np.float32 else tight)
-
-
-@pytest.mark.parametrize("name", ["default", "square roots", "logarithms"])
-def test_the_centre_of_parts_is_that_of_all_samples(name):
-    space = SPACES[name]
-    power = float(space.get("power", 1))
-    X, y = shuffled(power=power)
-    found, expected = BaseClasses.from_partitions(parts_of(40 * X, y), **space), BaseClasses.from_samples(40 * X, y)
-    for one in {1.0, power}:
-        np.testing.assert_allclose(found.centre(one), expected.centre(one), rtol=1e-9)
 
 
 def test_a_centre_that_no_pass_has_seen_needs_the_samples():
@@ -336,10 +320,7 @@ def parts_with(bad):
 BAD_PARTS = {
     "none": ([], {}, ParameterError, "partitions is empty"),
     "no such file": (parts_with("nowhere.npz"), {}, InputError, "nowhere.npz"),
-    "other width": (parts_with(lambda: (X[:, :4], Y)), {}, InputError, "4 features, but 6 were expected"),
     "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "Labels must be of one type"),
-    "NaN": (parts_with(lambda: (X * np.nan, Y)), {}, InputError, "NaN"),
-    "no pairs": (parts_with(lambda: [X, Y]), {}, InputError, "pairs of features and labels"),
     "no batch at all": ([lambda: iter(())], {}, InputError, "There are no samples yet"),
     "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
     "classifier weights": (

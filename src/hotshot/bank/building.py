@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, one_thread, unit_vectors
+from hotshot.arrays import check_features, one_thread
 from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
     PreparedBase,
@@ -53,8 +53,8 @@ class ClassStatistics:
     ----------
     names, counts : arrays (B,)
         Labels in sorted order, and numbers of samples.
-    means, unit_means : arrays (B, V)
-        Means of the samples, and of the samples as unit vectors.
+    means : array (B, V)
+        Means of the samples.
     smallest, largest, dtype
         Smallest and largest entry, and dtype, of the features.
 
@@ -73,7 +73,6 @@ class ClassStatistics:
     names: np.ndarray
     counts: np.ndarray
     means: np.ndarray
-    unit_means: np.ndarray
     # Sums of squared deviations, of each class and of all classes together.
     _scatters: np.ndarray
     _within: np.ndarray
@@ -104,9 +103,7 @@ class ClassStatistics:
         x, labels = X[order].astype(np.float64), labels[order]
         batch.counts = np.bincount(labels)
         starts = np.cumsum(batch.counts) - batch.counts
-        batch.means, batch.unit_means = (
-            np.add.reduceat(rows, starts, axis=0) / batch.counts[:, None] for rows in (x, unit_vectors(x))
-        )
+        batch.means = np.add.reduceat(x, starts, axis=0) / batch.counts[:, None]
         x -= batch.means[labels]
         batch._within = x.T @ x
         if self.form == "dense":
@@ -141,7 +138,7 @@ class ClassStatistics:
         if len(names) > len(before):
             # New classes start with zeros.
             place = np.searchsorted(names, before)
-            for key in ("counts", "means", "unit_means", "_scatters"):
+            for key in ("counts", "means", "_scatters"):
                 of_other = getattr(other, key)
                 sums = np.zeros((len(names), *of_other.shape[1:]), dtype=of_other.dtype)
                 sums[place] = vars(self).get(key, sums[:0])
@@ -154,7 +151,6 @@ class ClassStatistics:
         weighted = self.counts[place][:, None] * share * difference
         self.counts[place] = total
         self.means[place] += share * difference
-        self.unit_means[place] += share * (other.unit_means - self.unit_means[place])
         self._within = vars(self).get("_within", 0.0) + other._within + weighted.T @ difference
         products = weighted[:, :, None] * difference[:, None, :] if self.form == "dense" else weighted * difference
         self._scatters[place] += other._scatters + products
@@ -239,7 +235,7 @@ def bank_of_statistics(
     """The parts of a bank without samples, as ``BaseClasses`` takes them, in the space of these parameters.
 
     The features are read four times: for their extent, for the centre and the leading axes, for the pooled covariance
-    in these, and for the statistics in the axes of that.
+    in these, and for the statistics in the axes of that; once more for unit vectors if they are not normalised.
     """
     gather = partial(gather_statistics, partitions, scheduler=scheduler)
     raw = gather("pooled")
@@ -275,7 +271,7 @@ def bank_of_statistics(
         buckets=(),
         means=means,
         weighted_means=means,
-        mean_units=means if normalise else statistics.unit_means.astype(dtype),
+        mean_units=means if normalise else gather("pooled", replace(of_base, unit=True)).means.astype(dtype),
         covariances=covariances,
         spectrum=spectrum,
         ones=axes.sum(axis=0),
