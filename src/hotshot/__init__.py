@@ -38,8 +38,8 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     """A public name from where it is written, or a module such as ``hotshot.transport``."""
     if name in _MODULES:
-        globals()[name] = found = getattr(import_module(_MODULES[name]), name)
-        return found
+        globals()[name] = value = getattr(import_module(_MODULES[name]), name)
+        return value
     module = f"hotshot.{name}"
     try:
         if not name.startswith("_"):

@@ -110,9 +110,9 @@ def readable(name: Any) -> str:
     return " ".join(str(name).replace("_", " ").split()) or str(name)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?`, to end a sentence with, where a known name is close to this one; nothing elsewhere."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """` Did you mean 'x'?`, to end a sentence with, where one of the names is close to this one; nothing elsewhere."""
+    close = difflib.get_close_matches(name, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -59,8 +59,8 @@ def mean_interval(values: np.ndarray) -> Estimate:
 
     Examples
     --------
-    >>> found = mean_interval(np.array([0.5, 0.7, 0.6, 0.6]))
-    >>> f"{found.mean:.2f} ± {found.half_width:.2f}"
+    >>> accuracy = mean_interval(np.array([0.5, 0.7, 0.6, 0.6]))
+    >>> f"{accuracy.mean:.2f} ± {accuracy.half_width:.2f}"
     '0.60 ± 0.13'
     """
     values = np.asarray(values, dtype=np.float64)

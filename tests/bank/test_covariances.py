@@ -153,25 +153,6 @@ def test_joined_parts_stand_for_their_classes_in_any_order(order, kinds, seed):
     check_form(Joined(tuple(parts), tuple(classes)), expected, np.float64, 1e-11)
 
 
-@pytest.mark.parametrize("form", ["dense", "factored", "mixed", "diagonal", "low-rank"])
-@pytest.mark.parametrize("normalize", ["centre-l2", None])
-def test_gradient_is_that_of_the_quadratic_form(form, normalize, monkeypatch):
-    form = prepare(ragged_bank(), form, monkeypatch, normalize).covariances
-    rng = np.random.default_rng(0)
-    W = rng.normal(size=(TASKS, N, 6))
-    slope = rng.normal(size=(TASKS, B, N, N))
-    slope = slope + np.swapaxes(slope, 2, 3)
-
-    def value(W):
-        return np.sum(slope * form.quadratic(form.apply(W), W))
-
-    gradient = form.gradient(slope, form.apply(W))
-    for _ in range(5):
-        step = rng.normal(size=W.shape)
-        slope_along = (value(W + 1e-5 * step) - value(W - 1e-5 * step)) / 2e-5
-        assert np.sum(gradient * step) == pytest.approx(slope_along, rel=1e-7)
-
-
 def test_padding_is_never_used():
     form = ragged_bank().prepare(plain_space(covariance="factored")).covariances
     spoiled = [replace(part, rows=np.where((part.scales == 0)[..., None], 1e6, part.rows)) for part in form.parts]

@@ -8,7 +8,7 @@ from bank_file_examples import probabilities
 
 from conftest import make_bank
 from hotshot import BaseClasses
-from hotshot.bank.bank import merge_banks
+from hotshot.bank.converting import merge_banks
 from hotshot.errors import InputError, ParameterError
 
 X, Y = make_bank(6, 12, 6, spread=0.9)

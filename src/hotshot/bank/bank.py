@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash, check_features, one_thread, slices
-from hotshot.bank.building import FORMS, Partition, bank_of_statistics
+from hotshot.bank.building import FORMS, Partition, bank_of_statistics, spool_samples
 from hotshot.bank.covariances import LOW_RANK
 from hotshot.bank.space import (
     LEAST_HELD_OUT,
@@ -27,7 +26,7 @@ from hotshot.bank.space import (
     prepare,
 )
 from hotshot.bank.statistics import ROWS_AT_ONCE, FeatureSpace, class_covariances, class_means, feature_space
-from hotshot.bank.store import DESCRIPTION, check_about, read_bank, spool_samples, write_bank
+from hotshot.bank.store import DESCRIPTION, check_about, read_bank, write_bank
 from hotshot.errors import InputError, ParameterError, SharedClassWarning, warn_user
 from hotshot.files.atomic import replace_folder
 from hotshot.formatting import count, listing, quoted
@@ -483,43 +482,3 @@ def _check_form(samples: bool, covariance: str | None) -> None:
         )
     if samples and covariance is not None:
         raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it out.")
-
-
-def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: bool = False) -> BaseClasses:
-    """Write a bank with the samples of several banks to the folder ``path``, as if made from all samples at once.
-
-    A class of several banks gets the samples of all. Settings chosen on the parts are not kept: they are chosen again
-    on the merged bank.
-    """
-    if len(sources) < 2:
-        raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
-    banks = [(Path(source), BaseClasses.load(source)) for source in sources]
-    for source, bank in banks:
-        if bank.samples is None:
-            raise InputError(
-                f"{source} keeps no samples, which a merge needs: merge banks with samples, then make the result "
-                "compact."
-            )
-    for (source, one), (other, two) in combinations(banks, 2):
-        origins = [(key, one.about.get(key), two.about.get(key)) for key in (EXTRACTOR, TRANSFORM)]
-        for key, mine, theirs in [("features", one.n_features, two.n_features), *origins]:
-            if mine is not None and theirs is not None and mine != theirs:
-                raise InputError(
-                    f"{source} and {other} differ in {key}, {mine} and {theirs}: "
-                    "extract all features with the same model."
-                )
-        if one.fingerprint == two.fingerprint:
-            raise InputError(f"{source} and {other} hold the same samples: name each bank once.")
-    dtype = np.result_type(*(bank.dtype for _, bank in banks))
-    batches = (
-        (bank.samples[rows].astype(dtype), bank.names[bank.labels[rows]])  # type: ignore[index]
-        for _, bank in banks
-        for rows in slices(len(bank.labels), ROWS_AT_ONCE)
-    )
-    abouts = [bank.about for _, bank in banks]
-    about = {key: value for key, value in abouts[0].items() if all(one.get(key) == value for one in abouts)}
-    about |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
-    # Classes seen in training are too easy, whatever they are merged with.
-    about |= {SEEN: True} if any(bank.seen_in_training for _, bank in banks) else {}
-    about["source"] = [{"name": source.name, "fingerprint": bank.fingerprint} for source, bank in banks]
-    return BaseClasses.from_batches(batches, path, about=about, overwrite=overwrite)

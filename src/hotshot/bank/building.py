@@ -1,8 +1,8 @@
-"""Banks of statistics, from features that never are in one place: batch by batch, and from parts on a cluster."""
+"""Banks from features that do not fit in memory: one pass over batches, or statistics from the parts of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, one_thread
+from hotshot.arrays import check_features, one_thread, slices
 from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
     PreparedBase,
@@ -23,16 +23,63 @@ from hotshot.bank.space import (
     principal_axes,
 )
 from hotshot.bank.statistics import ROWS_AT_ONCE
-from hotshot.bank.store import checked_batches
+from hotshot.bank.store import SAMPLES
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import open_features
+from hotshot.files import Samples, open_features
+from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.labels import check_labels, joined_labels
 
 # Covariances in a bank of statistics: a matrix (V, V) or the variances (V,) of each class, or the pooled covariance.
 FORMS = ("dense", "diagonal", "pooled")
 # A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
+# Samples as they arrive, until they are sorted by class.
+SPOOL = "arrived.raw"
+
+
+def spool_samples(batches: Iterable[Any], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Write samples to ``folder`` class by class, from one pass over batches: names, counts, samples (mapped)."""
+    index: dict[Any, int] = {}
+    arrived: list[np.ndarray] = []
+    dtype, width, first = None, None, None
+    with (folder / SPOOL).open("wb") as file:
+        for X, y in checked_batches(batches):
+            X = check_features(X, "X_base", width=width)
+            names, labels = check_labels(y, len(X), "y_base")
+            if dtype is None or first is None:
+                dtype, width, first = X.dtype, X.shape[1], names
+            joined_labels(first, names)
+            if X.dtype.itemsize > dtype.itemsize:
+                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
+            codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
+            arrived.append(codes[labels])
+            file.write(np.ascontiguousarray(X, dtype=dtype).data)
+    if dtype is None or width is None:
+        raise InputError("No batch of features was passed: pass at least one.")
+    names, place = np.unique(np.array(list(index)), return_inverse=True)
+    labels = place[np.concatenate(arrived)]
+    order = np.argsort(labels, kind="stable")
+    spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
+    blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
+    write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
+    del spooled
+    (folder / SPOOL).unlink()
+    return names, np.bincount(labels), map_tensors(folder / SAMPLES).tensors["samples"]
+
+
+def checked_batches(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Features and labels batch by batch; errors in reading them are not reported as errors in writing the bank."""
+    try:
+        for batch in batches:
+            pair = tuple(batch) if isinstance(batch, Samples) else batch
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise InputError(
+                    f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
+                )
+            yield pair[0], pair[1]
+    except OSError as error:
+        raise InputError(f"The batches of features cannot be read: {error}.") from error
 
 
 class ClassStatistics:

@@ -1,15 +1,18 @@
-"""Features converted to another format or type, or to a bank, with a record of where they come from."""
+"""Features converted to another format or type, or to a bank, and merged banks, with a record of their origin."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from hotshot.bank.bank import BaseClasses
+import numpy as np
+
+from hotshot.bank.bank import EXTRACTOR, SEEN, TRANSFORM, BaseClasses
 from hotshot.bank.store import DESCRIPTION, is_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
@@ -133,6 +136,42 @@ def convert(
         out, given.n_samples, len(classes), given.n_features, dtype if is_table and dtype else str(written.dtype),
         {} if is_table else written.about, left_out, sum(map(_size, files_of(out))), _size(given.path),
     )  # fmt: skip
+
+
+def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: bool = False) -> BaseClasses:
+    """Write a bank with the samples of several banks to the folder ``path``, as if made from all samples at once.
+
+    A class of several banks gets the samples of all. Settings chosen on the parts are not kept: they are chosen again
+    on the merged bank.
+    """
+    if len(sources) < 2:
+        raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
+    banks = [(Path(source), BaseClasses.load(source)) for source in sources]
+    for source, bank in banks:
+        if bank.samples is None:
+            raise InputError(
+                f"{source} keeps no samples, which a merge needs: merge banks with samples, then make the result "
+                "compact."
+            )
+    for (source, one), (other, two) in combinations(banks, 2):
+        for key in ("features", EXTRACTOR, TRANSFORM):
+            mine, theirs = ({**bank.about, "features": bank.n_features}.get(key) for bank in (one, two))
+            if mine is not None and theirs is not None and mine != theirs:
+                raise InputError(
+                    f"{source} and {other} differ in {key}, {mine} and {theirs}: "
+                    "extract all features with the same model."
+                )
+        if one.fingerprint == two.fingerprint:
+            raise InputError(f"{source} and {other} hold the same samples: name each bank once.")
+    abouts = [bank.about for _, bank in banks]
+    about = {key: value for key, value in abouts[0].items() if all(one.get(key) == value for one in abouts)}
+    about |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
+    # Classes seen in training are too easy, whatever they are merged with.
+    about |= {SEEN: True} if any(bank.seen_in_training for _, bank in banks) else {}
+    about["source"] = [{"name": source.name, "fingerprint": bank.fingerprint} for source, bank in banks]
+    dtype = np.result_type(*(bank.dtype for _, bank in banks))
+    batches = ((X.astype(dtype), y) for source, _ in banks for X, y in open_samples(source).batches(ROWS_AT_ONCE))
+    return BaseClasses.from_batches(batches, path, about=about, overwrite=overwrite)
 
 
 def provenance(given: FeatureSource, part: str | None, labels: Path | None) -> dict[str, Any]:

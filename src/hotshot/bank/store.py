@@ -17,19 +17,17 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, slices
 from hotshot.bank.covariances import COVARIANCE_FORMS, Dense, Factored, Joined, diagonal, low_rank
 from hotshot.bank.space import FeatureTransform, PreparedBase, Space
-from hotshot.bank.statistics import ROWS_AT_ONCE, Bucket, FeatureSpace, check_feature_space
+from hotshot.bank.statistics import Bucket, FeatureSpace, check_feature_space
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import Samples
 from hotshot.files.atomic import recover
 from hotshot.files.objects import (
     check_sealed,
@@ -42,8 +40,7 @@ from hotshot.files.objects import (
     to_json,
     write_sealed,
 )
-from hotshot.files.tensors import Stream, map_tensors, write_tensors
-from hotshot.labels import check_labels, joined_labels
+from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
@@ -53,8 +50,6 @@ if TYPE_CHECKING:
 WHAT, VERSIONS = "bank", range(2, 4)
 DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.safetensors"
 REMEDY = "make one with BaseClasses.save or hotshot convert"
-# Samples as they arrive, until they are sorted by class.
-SPOOL = "arrived.raw"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
 _TYPES: dict[str, Any] = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Factored, Joined)}
@@ -289,50 +284,3 @@ def _check_classes(parts: Any, count: int) -> None:
     are_indices = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
     need(are_indices, "class indices have the wrong type")
     need(np.array_equal(np.sort(np.concatenate(parts)), np.arange(count)), "class indices do not match the bank")
-
-
-# --- samples on their way into a folder
-
-
-def spool_samples(batches: Iterable[Any], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Write samples to ``folder`` class by class, from one pass over batches: names, counts, samples (mapped)."""
-    index: dict[Any, int] = {}
-    arrived: list[np.ndarray] = []
-    dtype, width, first = None, None, None
-    with (folder / SPOOL).open("wb") as file:
-        for X, y in checked_batches(batches):
-            X = check_features(X, "X_base", width=width)
-            names, labels = check_labels(y, len(X), "y_base")
-            if dtype is None or first is None:
-                dtype, width, first = X.dtype, X.shape[1], names
-            joined_labels(first, names)
-            if X.dtype.itemsize > dtype.itemsize:
-                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
-            codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
-            arrived.append(codes[labels])
-            file.write(np.ascontiguousarray(X, dtype=dtype).data)
-    if dtype is None or width is None:
-        raise InputError("No batch of features was passed: pass at least one.")
-    names, place = np.unique(np.array(list(index)), return_inverse=True)
-    labels = place[np.concatenate(arrived)]
-    order = np.argsort(labels, kind="stable")
-    spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
-    blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
-    write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
-    del spooled
-    (folder / SPOOL).unlink()
-    return names, np.bincount(labels), map_tensors(folder / SAMPLES).tensors["samples"]
-
-
-def checked_batches(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Features and labels batch by batch; errors in reading them are not reported as errors in writing the bank."""
-    try:
-        for batch in batches:
-            pair = tuple(batch) if isinstance(batch, Samples) else batch
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise InputError(
-                    f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
-                )
-            yield pair[0], pair[1]
-    except OSError as error:
-        raise InputError(f"The batches of features cannot be read: {error}.") from error

@@ -26,7 +26,7 @@ def merge(
     banks: Annotated[list[Path], argument("Two or more banks.", "BANK...")], out: Out, force: options.Force = False
 ) -> None:
     """Merge the samples of banks; a class in several banks gets the samples of all."""
-    from hotshot.bank.bank import merge_banks
+    from hotshot.bank.converting import merge_banks
 
     options.refuse_existing(out, force, *banks)
     merge_banks(banks, out, overwrite=force)

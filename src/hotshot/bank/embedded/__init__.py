@@ -54,6 +54,6 @@ def load_bank(name: str) -> EmbeddedBank:
     y_base, y_novel = (
         np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"]) for part in ("base", "novel")
     )
-    known = {"network": {"trained_on": json.loads(about["base_names"])}} if name in TRAINED_ON_BASE else {}
-    base = BaseClasses.from_samples(X_base, y_base, about=known)
+    origin = {"network": {"trained_on": json.loads(about["base_names"])}} if name in TRAINED_ON_BASE else {}
+    base = BaseClasses.from_samples(X_base, y_base, about=origin)
     return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))
