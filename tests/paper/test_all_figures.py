@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import errno
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,7 +11,6 @@ import figure_examples as examples
 import matplotlib
 import pytest
 
-from hotshot.errors import InputError
 from hotshot.paper import figures
 from hotshot.paper.figures import file_content, fitted, save
 
@@ -79,18 +77,6 @@ def test_files_do_not_depend_on_those_written_before(tmp_path):
     assert (tmp_path / "plan.v2.png").read_bytes() == png
     # The width in pixels.
     assert int.from_bytes(png[16:20], "big") == 3.4 * 200
-
-
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
-    def fail(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    (tmp_path / "a.svg").write_text("old")
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(InputError, match=r"a\.svg cannot be written: No space left"):
-        save(example("ranking"), tmp_path / "a")
-    assert (tmp_path / "a.svg").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
 @pytest.mark.parametrize(

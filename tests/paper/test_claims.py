@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 from test_table_experiments import feature_set, setting_of, setting_with
 
-from hotshot.evaluation.tables import Number
-from hotshot.paper import EXPERIMENTS, ablations, accuracy, claim, cross_domain, transport
+from hotshot.errors import InputError
+from hotshot.evaluation.tables import Number, Table
+from hotshot.paper import (
+    EXPERIMENTS,
+    Findings,
+    ablations,
+    accuracy,
+    claim,
+    cross_domain,
+    load_findings,
+    save_findings,
+    transport,
+)
 
 
 def difference(mean, half_width=0.5):
@@ -25,16 +36,13 @@ def difference(mean, half_width=0.5):
         ((1, -1), "does not hold"),
         ((-0.4, -1), "does not hold"),
         ((0.5,), "undecided"),
+        ((None,), "undecided"),
     ],
 )
 def test_a_claim_needs_every_difference_above_zero(means, verdict):
-    differences = {f"method {i}": difference(mean) for i, mean in enumerate(means)}
+    # A single task has no interval.
+    differences = {f"method {i}": difference(mean or 9, mean and 0.5) for i, mean in enumerate(means)}
     assert claim("It is so.", differences).verdict == verdict
-
-
-def test_a_single_task_decides_nothing():
-    assert claim("It is so.", {"": difference(9, None)}).verdict == "undecided"
-    assert claim("It is so.", {"": difference(-9, None)}).verdict == "undecided"
 
 
 def test_of_many_differences_the_lowest_are_shown_and_all_count():
@@ -175,3 +183,16 @@ def test_times_that_are_close_decide_nothing(own, verdict):
     found = run("speed", setting_with(seconds)(feature_set()))
     assert verdicts(found) == [verdict] * 2
     assert found.claims[0].measured == f"{own / 0.25:.2f} times as long"
+
+
+def test_findings_come_back(tmp_path):
+    rows = (("a|b", Number(1.0, 0.25), Number(2.0, published=True)), ("c", None, None))
+    table = Table("accuracies", ("method", "here", "in the paper"), rows)
+    save_findings(tmp_path / "x", Findings(("It is so.",), (table,)), {"experiment": "x"})
+    document = load_findings(tmp_path / "x")
+    assert document["sentences"] == ["It is so."]
+    assert document["tables"][0]["rows"][0][1]["half_width"] == 0.25
+    (tmp_path / "x" / "findings.json").write_text("[]", encoding="utf-8")
+    for folder, message in (("x", "holds no findings"), ("nowhere", "There is no file")):
+        with pytest.raises(InputError, match=message):
+            load_findings(tmp_path / folder)

@@ -90,11 +90,6 @@ def test_words_name_each_method_with_its_difference():
     )
 
 
-def test_no_tasks_are_not_taken_for_all_of_them():
-    with pytest.raises(ParameterError, match="tasks"):
-        setting_of(feature_set()).evaluate(["hot"], tasks=0)
-
-
 @pytest.mark.parametrize(
     ("name", "positive", "power"),
     [("toys", True, 0.5), ("CIFAR-FS", True, 0.8), ("cub", True, 1.0), ("CIFAR-FS", False, 1.0)],

@@ -185,10 +185,6 @@ class Page:
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]
 
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """What it looks like, as PNG."""
-        path.write_bytes(b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]))
-
     def printed(self) -> bytes:
         """The page as PDF."""
         return b64decode(self.call("Page.printToPDF", printBackground=True)["data"])

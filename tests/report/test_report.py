@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import pickle
 import re
 import shutil
 from base64 import b64encode
@@ -29,27 +28,14 @@ from hotshot.report.page import as_data, breakable
 MISSING = "The task explorer is left out."
 
 
-@pytest.fixture(autouse=True, scope="module")
-def figures():
-    """Figures of runs that were drawn already, which take most of the time of a report."""
-    drawn = {}
+DRAWING = {name: getattr(run_parts, name) for name in ("grouped_bars", "histogram", "file_content")}
 
-    def later(draw):
-        return lambda *values, **options: (draw, values, options)
 
-    def file_content(figure, kind):
-        key = pickle.dumps((figure, kind))
-        if key not in drawn:
-            draw, values, options = figure
-            drawn[key] = real_content(draw(*values, **options), kind)
-        return drawn[key]
-
-    real_content = run_parts.file_content
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("grouped_bars", "histogram"):
-            patch.setattr(run_parts, name, later(getattr(run_parts, name)))
-        patch.setattr(run_parts, "file_content", file_content)
-        yield drawn
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    """Figures take most of the time of a report, and have tests of their own."""
+    for name in DRAWING:
+        monkeypatch.setattr(run_parts, name, lambda *values, **options: b"<svg/>")
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +62,10 @@ def why_not(text):
     return re.search(rf"{re.escape(MISSING)} (.*?)</p>", text)[1]
 
 
-def test_the_same_folder_gives_the_same_bytes(folder, figures):
-    figures.clear()
+def test_the_same_folder_gives_the_same_bytes(folder, monkeypatch):
+    for name, function in DRAWING.items():
+        monkeypatch.setattr(run_parts, name, function)
     first = make_report([folder / "run"], read, tasks=3)
-    figures.clear()
     assert make_report([folder / "run"], read, tasks=3) == first
     assert first.startswith("<!DOCTYPE html>")
 
@@ -237,24 +223,19 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
         assert (task["methods"][1] is None) == (task["index"] >= 5)
 
 
-def test_files_that_are_gone_leave_the_explorer_out_until_they_are_named(fresh):
+def test_files_that_are_gone_or_changed_leave_the_explorer_out_until_they_are_named(fresh):
     run = make_run(fresh, tasks=5, shots=1)
     (fresh / "novel.npz").rename(fresh / "moved.npz")
     assert "There is no file" in why_not(make_report([run], read, tasks=3))
     for moved in (Source(novel=fresh / "moved.npz"), Source(base=fresh / "base.npz", novel=fresh / "moved.npz")):
         assert MISSING not in make_report([run], read, tasks=3, data=moved)
-
-
-def test_files_that_have_changed_leave_the_explorer_out(fresh):
-    run = make_run(fresh, tasks=5, shots=1)
     before = (fresh / "base.npz").read_bytes()
-    X, y = (np.load(fresh / "base.npz")[key] for key in "Xy")
-    np.savez(fresh / "base.npz", X=X + 1e-6, y=y)
+    write_features(fresh, seed=1)
+    assert "The novel samples are not those of the run" in why_not(make_report([run], read, tasks=3))
+    (fresh / "moved.npz").rename(fresh / "novel.npz")
     assert "The base classes are not those of the run" in why_not(make_report([run], read, tasks=3))
     (fresh / "base.npz").write_bytes(before)
     assert MISSING not in make_report([run], read, tasks=3)
-    write_features(fresh, seed=1)
-    assert "The novel samples are not those of the run" in why_not(make_report([run], read, tasks=3))
 
 
 @pytest.mark.parametrize(
@@ -277,12 +258,6 @@ def test_parameters_that_cannot_be_restored_are_said(fresh, change):
     content["request"]["methods"]["hot"]["parameters"].update(change)
     (run / "run.json").write_text(json.dumps(content))
     assert "parameters of hot cannot be restored" in why_not(make_report([run], read, tasks=3))
-
-
-def test_folders_that_are_neither_are_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="neither a run of hotshot evaluate nor"):
-            make_report([path], read)
 
 
 def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
@@ -333,21 +308,6 @@ def test_only_reports_are_overwritten(folder, tmp_path):
     assert other.read_bytes() == b"PK"
 
 
-def test_a_report_that_cannot_be_written_leaves_the_old_one(folder, tmp_path, monkeypatch):
-    out = tmp_path / "report.html"
-    write_report(out, make_report([folder / "run"], read, tasks=0))
-    before = out.read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(InputError, match="No space left on device"):
-        write_report(out, make_report([folder / "run"], read, tasks=0, title="another"))
-    assert out.read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
 def test_a_page_that_cannot_be_written_is_said_before_tasks_are_fitted(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("hotshot.report.make_report", lambda *arguments, **options: pytest.fail("too late"))
     (tmp_path / "mine.html").write_text("mine")
@@ -375,11 +335,18 @@ def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"threshold": 1.5}, "threshold"), ({"tasks": -1}, "tasks"), ({"folders": []}, "at least")]
+    ("folders", "options", "error", "words"),
+    [
+        (["run"], {"threshold": 1.5}, ParameterError, "threshold"),
+        (["run"], {"tasks": -1}, ParameterError, "tasks"),
+        ([], {}, ParameterError, "at least"),
+        (["."], {}, InputError, "neither a run of hotshot evaluate nor"),
+        (["nowhere"], {}, InputError, "neither a run of hotshot evaluate nor"),
+    ],
 )
-def test_arguments_are_checked(folder, options, words):
-    with pytest.raises(ParameterError, match=words):
-        make_report(options.pop("folders", [folder / "run"]), read, **options)
+def test_what_cannot_be_reported_is_refused(folder, folders, options, error, words):
+    with pytest.raises(error, match=words):
+        make_report([folder / name for name in folders], read, **options)
 
 
 @pytest.fixture(scope="module")

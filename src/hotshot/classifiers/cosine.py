@@ -64,13 +64,6 @@ class MatchingClassifier(CosineClassifier):
     ----------
     .. [1] Vinyals, Blundell, Lillicrap, Kavukcuoglu, Wierstra: Matching Networks for One Shot Learning.
        NeurIPS 2016.
-
-    Examples
-    --------
-    >>> from hotshot import MatchingClassifier
-    >>> model = MatchingClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
-    >>> model.predict([[3.0, 1.0]])
-    array(['east'], dtype='<U5')
     """
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:

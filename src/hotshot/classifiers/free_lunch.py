@@ -1,7 +1,7 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hotshot.bank import BaseClasses, Space
@@ -16,6 +16,7 @@ from hotshot.classifiers.classifier import (
     POWERS,
     NameIn,
     StrOptions,
+    chosen,
     parameter,
 )
 from hotshot.classifiers.hot import AXES, HOTClassifier, published
@@ -39,13 +40,11 @@ class FreeLunchClassifier(CalibratedClassifier):
         Bank to borrow from. With None, plain logistic regression on power-transformed features.
     k : int or "auto"
         Number of base classes that lend to a support sample.
-    power, normalize, n_components
-        As in ``HOTClassifier``, with the published values as defaults. Base features are transformed only if features
-        are normalised.
     alpha : float or "auto"
         Number added to the calibrated covariances. The choices of "auto" are for normalised features.
-    alpha_rule, head, n_generated, support_weight, C, random_state
-        As in ``HOTClassifier``, with the published values as defaults.
+    power, normalize, n_components, alpha_rule, head, n_generated, support_weight, C, random_state
+        As in ``HOTClassifier``, with the published values as defaults. Base features are transformed only if features
+        are normalised.
 
     Attributes
     ----------
@@ -87,11 +86,9 @@ class FreeLunchClassifier(CalibratedClassifier):
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
 
     def _as_hot(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        # A subclass may have fewer parameters than it has attributes.
-        settings = {**vars(self), **settings}
-        same = {f.name: settings[f.name] for f in fields(FreeLunchClassifier) if f.name != "k"}
+        same = {name: value for name, value in settings.items() if name != "k"}
         different = {
-            "power_on_base": self.normalize is not None,
+            "power_on_base": settings["normalize"] is not None,
             "cost": NEAREST,
             "n_retrieved": settings["k"],
             "mean_rule": "free-lunch",
@@ -101,7 +98,8 @@ class FreeLunchClassifier(CalibratedClassifier):
         return parameters
 
 
-class TunedFreeLunchClassifier(FreeLunchClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunedFreeLunchClassifier(CalibratedClassifier):
     """Free-Lunch [1]_ on normalised features, with settings chosen on the base classes and a head without sampling.
 
     Further differences from the published method: alpha is added to the diagonal, a class has 100 virtual features, and
@@ -118,25 +116,16 @@ class TunedFreeLunchClassifier(FreeLunchClassifier):
     .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
     """
 
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {**FreeLunchClassifier._choices, "power": POWERS}
+    base: BaseClasses | None = parameter(None)
+    k: int | str = chosen((4, 2, 8), COUNT)
+    alpha: float | str = chosen((0.002, 0.0, 0.01), NOT_NEGATIVE)
+    power: float | str = chosen(POWERS, NUMBER)
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        k: int | str = "auto",
-        alpha: float | str = "auto",
-        power: float | str = "auto",
-    ) -> None:
-        super().__init__(
-            base,
-            k=k,
-            power=power,
-            normalize=Space.normalize,
-            n_components=Space.n_components,
-            alpha=alpha,
-            alpha_rule="diagonal",
-            head="bound",
-            n_generated=100,
-            support_weight=5.0,
-        )
+    head, C, random_state = "bound", 1.0, None
+
+    def _as_hot(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        same = FreeLunchClassifier(
+            **settings, normalize=Space.normalize, n_components=Space.n_components, alpha_rule="diagonal",
+            head=self.head, n_generated=100, support_weight=5.0, C=self.C,
+        )  # fmt: skip
+        return same._as_hot(same.get_params(deep=False))
