@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from threading import Lock
 from typing import Any, TypeVar
 
-import array_api_compat
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
@@ -27,6 +26,11 @@ NO_OVERFLOW_WARNINGS = np.errstate(over="ignore", invalid="ignore", divide="igno
 def namespace(*arrays: Array) -> Any:
     """The one array library that all arrays belong to; `None` and Python numbers do not count."""
     given = [x for x in arrays if x is not None and not isinstance(x, (int, float))]
+    if given and all(isinstance(x, np.ndarray) for x in given):
+        return np
+    # Only arrays of other libraries need it.
+    import array_api_compat
+
     try:
         return array_api_compat.array_namespace(*given)
     except TypeError:
@@ -37,9 +41,19 @@ def namespace(*arrays: Array) -> Any:
         ) from None
 
 
+def is_foreign(x: Any) -> bool:
+    """Whether `x` is an array of another library than NumPy."""
+    # Most of what is passed is none: the check of the others imports array-api-compat.
+    if isinstance(x, (np.ndarray, np.generic, list, tuple, str, Real)) or x is None:
+        return False
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(x))
+
+
 def as_array(x: Array, name: str = "x") -> Array:
     """`x` itself if it is an array, a NumPy array of numbers if it is list-like."""
-    if array_api_compat.is_array_api_obj(x) and not isinstance(x, np.ndarray):
+    if is_foreign(x):
         return x
     try:
         array = np.asarray(x)
@@ -71,9 +85,7 @@ def is_single(x: Array) -> bool:
 
 def to_numpy(x: Array) -> np.ndarray:
     """A NumPy copy or view of any array, from any device."""
-    if array_api_compat.is_torch_array(x):
-        return np.asarray(x.detach().cpu().numpy())
-    return np.asarray(x)
+    return np.asarray(x.detach().cpu().numpy() if hasattr(x, "detach") else x)
 
 
 def choose(xp: Any, which: Array, one: T, other: T) -> T:
@@ -89,7 +101,7 @@ def one_hot(labels: np.ndarray, n: int, dtype: Any) -> np.ndarray:
 
 def small_identity(size: int, reference: Array) -> Array:
     """The identity matrix in the namespace, dtype and device of `reference`."""
-    return namespace(reference).eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
+    return namespace(reference).eye(size, dtype=reference.dtype, device=reference.device)
 
 
 def multiply_into(out: Array, x: Array, y: Array) -> None:
@@ -127,11 +139,6 @@ def unit_vectors(x: Array) -> Array:
     x = x / xp.where(largest > 0, largest, xp.ones_like(largest))
     norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
     return x / xp.where(norm > 0, norm, xp.ones_like(norm))
-
-
-def indices(values: np.ndarray, reference: Array) -> Array:
-    """Row numbers as an integer array in the namespace and on the device of `reference`."""
-    return namespace(reference).asarray(values, device=array_api_compat.device(reference))
 
 
 # --- products of matrices on one thread, whose order of sums, and so whose last bits, depend on no core count

@@ -10,7 +10,6 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, as_floats, is_single, multiply_into, namespace, slices, to_numpy
 from hotshot.errors import InputError, ParameterError, TransportError
@@ -229,13 +228,13 @@ def solve(
     if is_transposed:
         flat_cost = xp.matrix_transpose(flat_cost)
 
-    plan = xp.empty(flat_cost.shape, dtype=cost.dtype, device=device(cost))
+    plan = xp.empty(flat_cost.shape, dtype=cost.dtype, device=cost.device)
     parts = []
     for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
         marginals = large[block, ...], small[block, ...], None if strength is None else strength[block]
         solution, *values = _solve_block(method, flat_cost[block, ...], *marginals, epsilon, limits)
         multiply_into(plan[block, ...], xp.astype(solution.plan, cost.dtype, copy=False), mass[block, None, None])
-        parts.append((*values, xp.full(values[0].shape, solution.iterations, device=device(cost)), solution.converged))
+        parts.append((*values, xp.full(values[0].shape, solution.iterations, device=cost.device), solution.converged))
     moved, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*parts, strict=True))
 
     # A plan that violates its marginals is never reported as converged; NaN is not below any bound.
@@ -289,17 +288,17 @@ def _strength(relaxation: Any, epsilon: float, batch: Sequence[int], cost: Array
             f"relaxation must be a positive, finite number for all problems or for each, or None, got {relaxation!r}: "
             "epsilon is a usual value."
         )
-    return namespace(cost).asarray(given.reshape(-1), dtype=cost.dtype, device=device(cost))
+    return namespace(cost).asarray(given.reshape(-1), dtype=cost.dtype, device=cost.device)
 
 
 def _marginal(mass: Array | None, name: str, batch: Sequence[int], size: int, cost: Array) -> Array:
     xp = namespace(cost)
     shape = (*batch, size)
     if mass is None:
-        return xp.full(shape, 1.0 / size, dtype=cost.dtype, device=device(cost))
+        return xp.full(shape, 1.0 / size, dtype=cost.dtype, device=cost.device)
     mass = xp.astype(mass, cost.dtype, copy=False)
     try:
-        return xp.broadcast_to(mass, shape) + xp.zeros(shape, dtype=cost.dtype, device=device(cost))
+        return xp.broadcast_to(mass, shape) + xp.zeros(shape, dtype=cost.dtype, device=cost.device)
     except (ValueError, RuntimeError):
         raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
@@ -322,7 +321,7 @@ def _inspect(cost: Array, a: Array, b: Array, epsilon: float, is_relaxed: bool) 
     if is_relaxed:
         imbalance = xp.zeros_like(total)
     is_sound = is_finite & has_mass & (imbalance <= (1e-4 if is_single(cost) else 1e-6))
-    status = xp.zeros(total.shape, dtype=xp.int64, device=device(cost))
+    status = xp.zeros(total.shape, dtype=xp.int64, device=cost.device)
     status = xp.where(is_finite, xp.where(is_sound, status, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
     nothing = xp.zeros_like(total)
     return status, xp.where(is_sound, total, nothing), xp.where(is_sound, imbalance, nothing)
@@ -344,7 +343,7 @@ def _solve_block(
         strength = None if strength is None else xp.astype(strength, xp.float64)
     # A constant in the cost does not change the plan, but loses precision. The array is made first, so that its
     # layout, and with it every rounding, does not depend on the layout of the input.
-    relative = xp.empty(cost.shape, dtype=cost.dtype, device=device(cost))
+    relative = xp.empty(cost.shape, dtype=cost.dtype, device=cost.device)
     multiply_into(relative, cost, 1 / epsilon)
     relative -= lowest[:, None, None] / epsilon
     solution = SOLVERS[method](relative, large, small, strength, **limits)
