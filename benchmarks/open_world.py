@@ -23,7 +23,7 @@ from benchmarks.shared import Data, DataFolder, Jobs, Methods, Out, Seed, Sets, 
 from hotshot import HOTClassifier
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import named_method
-from hotshot.evaluation.methods import accuracy_over_classes, beside_base, class_scores, harmonic_mean
+from hotshot.evaluation.methods import accuracy_over_classes, class_scores, harmonic_mean, with_base_classes
 from hotshot.evaluation.tables import Cell, Number, Table, interval, result_table
 from hotshot.evaluation.tasks import JointEpisodes, OpenTask, joint_samples
 
@@ -87,7 +87,7 @@ def equal_loss_table(
     rest, everything, y_base = joint_samples(base, X, y, seed)
     episodes = JointEpisodes(y, y_base, ways=None, shots=shots, queries=queries_of(y), seed=seed)
     rows: list[tuple[Cell, ...]] = []
-    for method, estimator in beside_base({name: named_method(name, base) for name in methods}, rest).items():
+    for method, estimator in with_base_classes({name: named_method(name, base) for name in methods}, rest).items():
         run = delayed(best_harmonic_means)
         means = np.array(Parallel(jobs)(run(estimator, everything, episodes[i], losses) for i in range(tasks))).T
         if not rows:

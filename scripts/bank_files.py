@@ -9,7 +9,7 @@ import numpy as np
 
 from hotshot.files.tensors import write_tensors
 
-FOLDER = Path(__file__).resolve().parents[1] / "src" / "hotshot" / "base" / "embedded"
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "hotshot" / "bank" / "embedded"
 # Features and labels of the samples to keep, in order.
 Part = tuple[np.ndarray, np.ndarray]
 

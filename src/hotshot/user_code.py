@@ -16,6 +16,9 @@ from typing import Any
 from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import did_you_mean, reason
 
+# Modules made of files, which Python does not know of.
+LOADED: list[ModuleType] = []
+
 
 def load_named(name: str, what: str, is_made: Callable[[Any], bool], **arguments: Any) -> Any:
     """The object of a name, or the result of calling the class or function of that name.
@@ -99,6 +102,7 @@ def _load_file(path: Path) -> ModuleType:
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     finally:
         del sys.modules[module.__name__]
+    LOADED.append(module)
     return module
 
 

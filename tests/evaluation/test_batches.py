@@ -12,7 +12,7 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import CentroidClassifier, evaluate
 from hotshot.classifiers import BDCSPNClassifier, LaplacianShotClassifier
-from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.journal import REQUEST
 from hotshot.evaluation.results import paired_difference
 from hotshot.evaluation.stored import load_run
@@ -174,17 +174,6 @@ def test_a_run_resumes_is_read_again_and_is_not_mixed_with_one_by_one(tmp_path, 
     assert json.loads((out / REQUEST).read_text())["request"]["batch"] == ["both", "rectified"]
     with pytest.raises(RunError, match="methods"):
         small({"both": Both(BASE)}, out=out)
-
-
-@pytest.mark.parametrize("batch", ["both", 3, ["nobody"], [["both"]]])
-def test_a_damaged_list_of_joint_methods_is_refused(tmp_path, batch):
-    out = tmp_path / "run"
-    small({"both": Both(BASE)}, batch=True, out=out, tasks=2, shots=1)
-    document = json.loads((out / REQUEST).read_text())
-    document["request"]["batch"] = batch
-    (out / REQUEST).write_text(json.dumps(document))
-    with pytest.raises(InputError):
-        load_run(out)
 
 
 # --- what is refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import operator
 import subprocess
 import sys
@@ -18,30 +19,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from conftest import make_bank
-from hotshot import evaluate
+from few_shot_problems import ragged_bank
+from hotshot import HOTClassifier, evaluate, named_method
 from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.journal import estimator_to_json
 
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
-FACTOR = 2
 
 
 def few(method, **request):
-    return evaluate(
-        {"m": method}, X, Y, **{"ways": 3, "shots": 1, "queries": 4, "tasks": 3, "n_jobs": 1, **request}
-    ).results[0]
+    return evaluate({"m": method}, X, Y, ways=3, shots=1, queries=4, tasks=3, n_jobs=1, **request).results[0]
 
 
 def after(function):
     return make_pipeline(FunctionTransformer(function), KNeighborsClassifier(1))
 
 
-def times(factor):
-    return lambda x: x * factor
+def double(x):
+    return x * 2
 
 
-def by_global(x):
-    return x * FACTOR
+def triple(x):
+    return x * 3
 
 
 class Times:
@@ -55,26 +54,10 @@ class Times:
         return x + self.factor
 
 
-def two_versions_of_a_class():
-    def first(self, X):
-        return np.full(len(X), self.classes_[0])
-
-    def last(self, X):
-        return np.full(len(X), self.classes_[-1])
-
-    return [type("Own", (KNeighborsClassifier,), {"predict": predict})() for predict in (first, last)]
-
-
 PAIRS = {
-    "constants": (lambda x: x * 2, lambda x: x * 3),
-    "operators": (lambda x: x * 2, lambda x: x + 2),
-    "methods called": (lambda x: x.round(), lambda x: x.copy()),
-    "closures": (times(2), times(3)),
-    "defaults": (lambda x, k=1: x * k, lambda x, k=2: x * k),
-    "keyword defaults": (lambda x, *, k=1: x * k, lambda x, *, k=2: x * k),
-    "nested code": (lambda x: (lambda z: z + 1)(x), lambda x: (lambda z: z + 2)(x)),
+    "functions": (double, triple),
     "partials": (functools.partial(np.power, 2), functools.partial(np.power, 3)),
-    "functions in partials": (functools.partial(times(2)), functools.partial(times(3))),
+    "functions in partials": (functools.partial(double), functools.partial(triple)),
     "callable objects": (Times(2), Times(3)),
     "bound methods": (Times(2).shifted, Times(3).shifted),
     "methods of one object": (Times(2), Times(2).shifted),
@@ -82,7 +65,7 @@ PAIRS = {
     "ufuncs of SciPy": (scipy.special.expit, scipy.special.erf),
     "functions of NumPy": (np.sort, np.cumsum),
     "objects of the library": (operator.itemgetter(0), operator.itemgetter(1)),
-    "vectorised": (np.vectorize(lambda x: x + 1), np.vectorize(lambda x: x + 2)),
+    "vectorised": (np.vectorize(double), np.vectorize(triple)),
 }
 
 
@@ -93,26 +76,43 @@ def test_functions_that_differ_are_told_apart(pair):
     assert estimator_to_json(one) != estimator_to_json(other)
 
 
-def test_a_folder_refuses_the_same_pipeline_with_another_lambda(tmp_path):
-    few(after(lambda x: x * 1.0), out=tmp_path)
+def test_a_folder_accepts_the_same_method_and_refuses_another(tmp_path):
+    few(after(double), out=tmp_path)
+    few(after(double), out=tmp_path)
     with pytest.raises(RunError, match="methods"):
-        few(after(lambda x: x * 0.0), out=tmp_path)
+        few(after(triple), out=tmp_path)
 
 
-def test_a_folder_accepts_a_lambda_that_is_the_same(tmp_path):
-    few(after(times(2)), out=tmp_path)
-    few(after(times(2)), out=tmp_path)
+def test_a_bank_within_a_pipeline_belongs_to_the_request():
+    one, same, other = (
+        estimator_to_json(make_pipeline(StandardScaler(), HOTClassifier(ragged_bank(seed=seed)))) for seed in (0, 0, 9)
+    )
+    assert one == same != other
 
 
-def test_a_global_that_a_function_reads_belongs_to_it(monkeypatch):
-    before = estimator_to_json(after(by_global))
-    monkeypatch.setitem(globals(), "FACTOR", 3)
-    assert estimator_to_json(after(by_global)) != before
+METHOD = """
+from sklearn.neighbors import KNeighborsClassifier
+
+class Base(KNeighborsClassifier):
+    pass
+
+class Mine(Base):
+    factor = 2
+"""
 
 
-def test_the_code_of_an_own_class_belongs_to_the_request():
-    one, other = two_versions_of_a_class()
-    assert estimator_to_json(one) != estimator_to_json(other)
+@pytest.mark.parametrize("by_name", [False, True], ids=["imported", "file.py:name"])
+def test_the_text_of_a_file_belongs_to_its_classes(tmp_path, monkeypatch, by_name):
+    descriptions = []
+    for text in (METHOD, METHOD, METHOD.replace("2", "3")):
+        (tmp_path / "mine.py").write_text(text + "\n    def shifted(self):\n        pass\n")
+        spec = importlib.util.spec_from_file_location("mine", tmp_path / "mine.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "mine", module)
+        exec(compile((tmp_path / "mine.py").read_text(), "mine.py", "exec"), vars(module))
+        method = named_method(f"{tmp_path / 'mine.py'}:Mine", None) if by_name else module.Mine()
+        descriptions.append(estimator_to_json(method))
+    assert descriptions[0] == descriptions[1] != descriptions[2]
 
 
 def test_what_an_estimator_has_learned_does_not_count_but_for_a_frozen_one():
@@ -122,24 +122,46 @@ def test_what_an_estimator_has_learned_does_not_count_but_for_a_frozen_one():
     assert estimator_to_json(frozen[0]) != estimator_to_json(frozen[1])
 
 
+def unchanged(x, it):
+    return x
+
+
+def local(x):
+    def inner(x):
+        return x
+
+    return inner
+
+
 @pytest.mark.parametrize(
-    "nameless", [np.frompyfunc(lambda x: x, 1, 1), threading.Lock().acquire, functools.lru_cache(times(2))]
+    "nameless",
+    [
+        lambda x: x,
+        local(0),
+        functools.partial(local(0)),
+        np.frompyfunc(double, 1, 1),
+        functools.lru_cache(double),
+        threading.Lock().acquire,
+        type("Own", (Times,), {"shifted": Times.shifted})(2),
+    ],
 )
 def test_what_cannot_be_told_apart_is_refused_with_a_run_folder_only(tmp_path, nameless):
-    method = make_pipeline(FunctionTransformer(lambda x, _=nameless: x), KNeighborsClassifier(1))
-    with pytest.raises(ParameterError, match=r"cannot be identified after a restart .*: leave out the run"):
+    method = make_pipeline(FunctionTransformer(unchanged, kw_args={"it": nameless}), KNeighborsClassifier(1))
+    with pytest.raises(ParameterError, match=r"cannot be identified after a restart .*: leave out the run folder, or"):
         few(method, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    few(method)
+    assert few(method).accuracies.shape == (3,)
 
 
-def test_descriptions_are_the_same_in_every_process(capsys):
-    code = (
-        "from sklearn.preprocessing import FunctionTransformer as F\n"
+def test_descriptions_are_the_same_in_every_process(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from functools import partial\n"
+        "from sklearn.preprocessing import FunctionTransformer\n"
         "from hotshot.evaluation.journal import estimator_to_json\n"
-        "known = {'a', 'b', 'c'}\n"
-        "print(estimator_to_json(F(lambda x: [z for z in x if z in {'d', 'e', 'f'} or z in known])))"
+        "def keep(x, known): return [z for z in x if z in known]\n"
+        "print(estimator_to_json(FunctionTransformer(partial(keep, known={'a', 'b', 'c', 'd'}))))"
     )
-    exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
-    elsewhere = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
-    assert elsewhere == capsys.readouterr().out
+    one, other = (
+        subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, check=True) for _ in range(2)
+    )
+    assert one.stdout == other.stdout

@@ -21,7 +21,7 @@ from hotshot import HOTClassifier, evaluate
 from hotshot.errors import RunError
 from hotshot.evaluation import journal as journals
 from hotshot.evaluation import runner
-from hotshot.evaluation.journal import Journal, decode, encode
+from hotshot.evaluation.journal import Chunk, Journal, Record, decode, encode
 from hotshot.evaluation.tasks import CLOSED, SETTINGS
 
 BASE = ragged_bank()
@@ -99,7 +99,7 @@ def test_only_what_is_missing_is_computed(whole, folder, kept, n_jobs):
     lines = [lines_of(folder)[i] for i in kept]
     (folder / "journal.jsonl").write_bytes(b"".join(lines))
     found, known, computed = run(folder, n_jobs=n_jobs)
-    assert [decode(line.strip())["unit"] for line in lines] == [vars(unit) for unit in known]
+    assert [decode(line.strip())["chunk"] for line in lines] == [vars(chunk) for chunk in known]
     assert len(computed) == UNITS - len(kept)
     assert not set(known) & set(computed)
     assert_same(found, whole[1])
@@ -114,10 +114,8 @@ def test_only_what_is_missing_is_computed(whole, folder, kept, n_jobs):
         ({"ways": 2, "queries": 2}, "queries, ways"),
         ({"shots": (2, 1)}, "shots"),
         ({"methods": {**METHODS, "nearest": KNeighborsClassifier(2)}}, "methods"),
-        ({"methods": {"near": METHODS["nearest"], "means": METHODS["means"]}}, "methods"),
         ({"methods": {"nearest": METHODS["nearest"]}}, "methods"),
         ({"methods": {**METHODS, "means": HOTClassifier(ragged_bank(seed=1), cost="mean-cosine")}}, "methods"),
-        ({"X": X + 1e-9}, "data"),
         ({"X": X.astype(np.float32)}, "data"),
         ({"y": Y[::-1]}, "data"),
     ],
@@ -145,27 +143,32 @@ def test_the_same_request_in_other_words_goes_on(whole, folder):
 # Torn and changed lines
 
 
+def record(number, **changes):
+    """A record of one task."""
+    chunk = Chunk("é\n", number, number + 1, "hot")
+    return replace(Record(chunk, [[[0, 3, 1], [4, 3, number % 4]]], None, {"0": 2}, 0, 0.5, {}), **changes)
+
+
 def test_a_journal_cut_at_any_byte_of_its_last_two_records_becomes_whole_again(tmp_path):
-    records = [{"unit": i, "correct": [[1, 2]] * (i + 1), "name": "é\n"} for i in range(4)]
+    records = [record(i, measures={"auroc": [i / 7]}) for i in range(4)]
     with Journal(tmp_path, {}, {}) as journal:
-        for record in records:
-            journal.append(record)
+        for each in records:
+            journal.append(each)
     content = (tmp_path / "journal.jsonl").read_bytes()
     ends = np.cumsum([len(line) for line in content.splitlines(keepends=True)])
     for cut in range(ends[1], len(content) + 1):
         (tmp_path / "journal.jsonl").write_bytes(content[:cut])
         with Journal(tmp_path, {}, {}) as journal:
-            found = list(journal)
+            found = list(journal.records().values())
             assert found == records[: int(np.sum(ends <= cut))]
-            assert journal.dropped == 0
-            for record in records[len(found) :]:
-                journal.append(record)
-            assert list(journal) == records
+            for each in records[len(found) :]:
+                journal.append(each)
+            assert list(journal.records().values()) == records
         assert (tmp_path / "journal.jsonl").read_bytes() == content
 
 
 @pytest.mark.parametrize("damage", ["document", "checksum", "garbage", "blank", "zeros", "newline inside"])
-@pytest.mark.parametrize("place", [0, 5, UNITS - 1])
+@pytest.mark.parametrize("place", [0, UNITS - 1])
 def test_a_line_without_its_checksum_is_computed_again(whole, folder, damage, place):
     lines = lines_of(folder)
     line = lines[place]
@@ -184,13 +187,21 @@ def test_a_line_without_its_checksum_is_computed_again(whole, folder, damage, pl
     assert len(run(folder)[1]) == UNITS
 
 
+TASK = [[0, 3, 3], [1, 3, 2], [2, 3, 1]]
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"classes": "abc"}, {"classes": [[0.5]]}, {"classes": []}, {"correct": None}, {"correct": [[10**30]]},
-        {"queries": "x"}, {"queries": -1}, {"bins": [1, 2]}, {"bins": [[float("nan")] * 3]}, {"bins": "x"},
-        {"statuses": None}, {"statuses": {"a": "b"}}, {"stopped_early": "x"}, {"seconds": None}, {"seconds": -1},
-        {"seconds": float("nan")}, {"unit": None}, {"unit": {"shots": [1], "start": 0, "stop": 1, "method": "means"}},
+        {"counts": "abc"}, {"counts": None}, {"counts": []}, {"counts": [TASK] * 3}, {"counts": [[[0.5, 3, 3]]] * 4},
+        {"counts": [[[0, 3]]] * 4}, {"counts": [[]] * 4}, {"counts": [[[0, 0, 0]]] * 4}, {"counts": [[[0, 1, 2]]] * 4},
+        {"counts": [[[0, 3, -1]]] * 4}, {"counts": [[[-1, 3, 1]]] * 4}, {"counts": [[[0, 10**30, 1]]] * 4},
+        {"counts": [[["0", "3", "1"]]] * 4}, {"counts": [[0, 3, 1]] * 4}, {"counts": [TASK, TASK, TASK, [[0, 1]]]},
+        {"bins": [1, 2]}, {"bins": [[float("nan")] * 3] * 15}, {"bins": "x"}, {"statuses": None},
+        {"statuses": {"a": "b"}}, {"stopped_early": "x"}, {"seconds": None}, {"seconds": -1}, {"seconds": float("nan")},
+        {"measures": []}, {"measures": {"auroc": [0.5]}}, {"measures": {"auroc": 3}}, {"wings": 2},
+        {"measures": {"auroc": ["a"] * 4}}, {"measures": {"auroc": [float("nan")] * 4}},
+        {"chunk": None}, {"chunk": {"shots": [1], "start": 0, "stop": 1, "method": "means"}},
         {"deep": json.loads("[" * 500 + "]" * 500)},
     ],
     ids=lambda change: str(change)[:40],
@@ -208,7 +219,7 @@ def test_an_edited_record_with_its_checksum_is_computed_again(whole, folder, cha
 
 def test_records_of_units_that_were_not_asked_for_are_passed_over(whole, folder):
     document = decode(lines_of(folder)[0].strip())
-    stranger = {**document, "unit": {**document["unit"], "start": 400, "stop": 420}}
+    stranger = {**document, "chunk": {**document["chunk"], "start": 400, "stop": 404}}
     with (folder / "journal.jsonl").open("ab") as file:
         file.write(encode(stranger))
     found, known, computed = run(folder)
@@ -224,15 +235,15 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_a_record_is_one_line_and_is_read_as_written(record):
-    line = encode(record)
+def test_a_document_is_one_line_and_is_read_as_written(document):
+    line = encode(document)
     assert line.splitlines() == [line[:-1]]
-    assert decode(line[:-1]) == record
+    assert decode(line[:-1]) == document
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.data())
-def test_no_single_changed_byte_goes_unnoticed(record, data):
-    line = encode(record)[:-1]
+def test_no_single_changed_byte_goes_unnoticed(document, data):
+    line = encode(document)[:-1]
     place = data.draw(st.integers(0, len(line) - 1))
     change = data.draw(st.integers(1, 255))
     assert decode(line[:place] + bytes([line[place] ^ change]) + line[place + 1 :]) is None
@@ -251,12 +262,15 @@ def test_a_file_is_refused_before_settings_are_chosen(tmp_path, monkeypatch, nam
 
 def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
     with Journal(tmp_path, {}, {}) as first:
-        first.append({"unit": 1})
+        first.append(record(1))
+        with (tmp_path / "journal.jsonl").open("ab") as file:
+            file.write(b"0123 being writ")
         with pytest.raises(RunError, match="Another process is writing"), Journal(tmp_path, {}, {}):
             pass
-        first.append({"unit": 2})
+        # It is not a torn line to be dropped.
+        assert lines_of(tmp_path)[-1] == b"0123 being writ"
     with Journal(tmp_path, {}, {}) as second:
-        assert [record["unit"] for record in second] == [1, 2]
+        assert [each.chunk.start for each in second.records().values()] == [1]
 
 
 @pytest.mark.parametrize("after", ["two records", "the last"])
@@ -279,16 +293,6 @@ def test_a_run_whose_folder_is_gone_is_not_complete(tmp_path, how, after):
         evaluate(METHODS, X, Y, out=tmp_path / "run", watch=take_away, ways=3, queries=3, tasks=9, n_jobs=1)
 
 
-def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process(tmp_path):
-    with Journal(tmp_path, {}, {}) as journal:
-        journal.append({"unit": 1})
-        with (tmp_path / "journal.jsonl").open("ab") as file:
-            file.write(b"0123 being writ")
-        with pytest.raises(RunError), Journal(tmp_path, {}, {}):
-            pass
-        assert lines_of(tmp_path)[-1] == b"0123 being writ"
-
-
 def test_a_journal_without_its_request_is_refused(folder):
     (folder / "run.json").unlink()
     before = contents(folder)
@@ -297,7 +301,7 @@ def test_a_journal_without_its_request_is_refused(folder):
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b'{"request": [1]}'])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff\xfe", b'{"request": [1]}'])
 def test_a_request_that_cannot_be_read_is_refused(folder, content):
     (folder / "run.json").write_bytes(content)
     before = contents(folder)
@@ -339,10 +343,12 @@ def full_disk(request, monkeypatch):
     return with_room
 
 
-@pytest.mark.parametrize("torn", [0, 1, 9, 30])
+@pytest.mark.parametrize("torn", [0, 9])
 def test_a_record_that_does_not_fit_is_taken_back(tmp_path, full_disk, torn):
-    records = [{"unit": i, "correct": [1, 2, 3]} for i in range(3)]
-    size = len(encode(records[0]))
+    records = [record(i) for i in range(3)]
+    with Journal(tmp_path / "whole", {}, {}) as journal:
+        journal.append(records[0])
+    size = (tmp_path / "whole" / "journal.jsonl").stat().st_size
     full_disk(2 * size + torn)
     with Journal(tmp_path, {}, {}) as journal:
         journal.append(records[0])
@@ -350,11 +356,11 @@ def test_a_record_that_does_not_fit_is_taken_back(tmp_path, full_disk, torn):
         with pytest.raises(RunError, match=r"\([Nn]o space left on .*device\), finished .* make room and rerun"):
             journal.append(records[2])
         assert (tmp_path / "journal.jsonl").stat().st_size == 2 * size
-        assert list(journal) == records[:2]
+        assert list(journal.records().values()) == records[:2]
         FullDisk.room = size
         journal.append(records[2])
     with Journal(tmp_path, {}, {}) as journal:
-        assert list(journal) == records
+        assert list(journal.records().values()) == records
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -13,7 +13,6 @@ from few_shot_problems import assert_same
 from hotshot import BaseClasses, HOTClassifier, evaluate
 from hotshot.classifiers import DiscriminantClassifier
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.evaluation.journal import Record, decode, encode
 from hotshot.evaluation.methods import auroc, harmonic_mean
 from hotshot.evaluation.stored import load_run
 from hotshot.evaluation.tables import result_table
@@ -218,29 +217,6 @@ def test_runs_resume_and_do_not_depend_on_the_number_of_processes(setting, tmp_p
     assert stored.evaluation.setting.name == setting
     with pytest.raises(HotshotError, match=r"differs in .*setting"):
         small(["hot", "lda"], out=cut, ways=3, tasks=4)
-
-
-@pytest.mark.parametrize(
-    "measures",
-    [[], {"auroc": [0.5]}, {"auroc": 3}, {"auroc": ["a"] * 3}, {"auroc": [None] * 3}, {"auroc": [float("nan")] * 3}],
-)
-def test_measures_that_are_no_numbers_are_refused(tmp_path, measures):
-    small("lda", out=tmp_path / "run", setting="open")
-    journal = tmp_path / "run" / "journal.jsonl"
-    record = decode(journal.read_bytes().splitlines()[0])
-    with pytest.raises((ValueError, AttributeError)):
-        Record.from_json({**record, "measures": measures})
-    journal.write_bytes(encode({**record, "measures": measures}))
-    with pytest.raises(InputError, match="holds no counts"):
-        load_run(tmp_path / "run")
-
-
-def test_measures_of_another_setting_are_refused(tmp_path):
-    small("lda", out=tmp_path / "run", setting="open")
-    path = tmp_path / "run" / "run.json"
-    path.write_text(path.read_text().replace('"open"', '"generalised"'))
-    with pytest.raises(InputError, match="not those of the generalised setting"):
-        load_run(tmp_path / "run")
 
 
 # What cannot work

@@ -57,15 +57,6 @@ def test_a_worker_ends_with_its_parent(tmp_path):
     assert not is_running(worker)
 
 
-def test_folders_that_other_runs_share_memory_in_stay(tmp_path, monkeypatch):
-    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
-    # The number of a process that runs in another container, and of none here.
-    other = tmp_path / "joblib_memmapping_folder_999999999_a_b"
-    other.mkdir()
-    evaluate(KNeighborsClassifier(1), X, Y, ways=3, shots=1, queries=2, tasks=40, n_jobs=2)
-    assert other.exists()
-
-
 @pytest.mark.parametrize("tasks", [99_999_999_999_999, 10_000_001])
 def test_more_tasks_than_memory_holds_are_refused_at_once(tasks):
     sentence = r"tasks must be an integer from 1 to 10,000,000, got \d+\.$"

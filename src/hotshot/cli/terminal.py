@@ -250,8 +250,8 @@ class Watching(ProgressWithNotes):
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Count one finished chunk of tasks, of `total` tasks in all."""
-        method, shots, tasks = record.chunk.method, record.chunk.shots, len(record.correct)
-        accuracies = (sum(right) / sum(queries) for right, queries in zip(record.correct, record.queries, strict=True))
+        method, shots, accuracies = record.chunk.method, record.chunk.shots, record.accuracies
+        tasks = len(accuracies)
         before, n_before = self._sums.get((method, shots), (0.0, 0))
         self._sums[method, shots] = accuracy, n_tasks = before + sum(accuracies), n_before + tasks
         self.done += tasks

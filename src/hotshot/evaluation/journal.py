@@ -6,40 +6,35 @@ disk, so that whatever ends the process leaves whole lines and at most one torn 
 
 from __future__ import annotations
 
-import dis
-import hashlib
 import json
 import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 from joblib.hashing import NumpyHasher
-from sklearn.base import BaseEstimator
+from scipy import special
+from sklearn.base import clone
 
 from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.classifier import FewShotClassifier
 from hotshot.errors import ParameterError, RunError
 from hotshot.files.atomic import has_its_name, locked, write_json
-from hotshot.files.objects import read_object
+from hotshot.files.objects import need, read_object
 from hotshot.files.opening import json_object
+from hotshot.user_code import LOADED
 
 REQUEST, JOURNAL = "run.json", "journal.jsonl"
 CALIBRATION_BINS = 15
-# Entries of a class that say nothing of what it computes.
-UNSAID = {
-    "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__", "__static_attributes__",
-    "__abstractmethods__", "_abc_impl",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,57 +51,47 @@ class Chunk:
 class Record:
     """The result of a chunk, as the journal keeps it.
 
-    `classes`, `queries` and `correct` have a list for each task: its classes, as indices, how many queries each class
-    had, and how many of these were predicted right. `bins` are (count, confidence, correct) per bin of confidence, or
-    None without probabilities; `statuses` counts transport problems by status. `measures` are what else the setting
-    measures, one number per task; a closed one has None.
+    `counts` has a row for each class of each task: its index, how many queries it had, and how many of these were
+    predicted right. `bins` are (count, confidence, correct) per bin of confidence, or None without probabilities;
+    `statuses` counts transport problems by status. `measures` are what else the setting measures, by name, one number
+    per task.
     """
 
     chunk: Chunk
-    classes: list[list[int]]
-    queries: list[list[int]]
-    correct: list[list[int]]
+    counts: list[list[list[int]]]
     bins: list[list[float]] | None
     statuses: dict[str, int]
     stopped_early: int
     seconds: float
-    measures: dict[str, list[float]] | None = None
+    measures: dict[str, list[float]]
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain lists and numbers."""
-        document = asdict(self)
-        if self.measures is None:
-            del document["measures"]
-        return {"unit": document.pop("chunk"), **document}
+    @property
+    def accuracies(self) -> list[float]:
+        """Share of the queries of each task that were predicted right."""
+        return [sum(right for *_, right in task) / sum(queries for _, queries, _ in task) for task in self.counts]
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Record:
-        """The record that `to_json` wrote; ValueError or the like where it cannot be one."""
-        record = cls(chunk=Chunk(**document["unit"]), **{name: x for name, x in document.items() if name != "unit"})
-        tasks = [record.classes, record.queries, record.correct]
-        ways = [list(map(len, rows)) for rows in tasks]
-        classes, queries, correct = (np.array([number for row in rows for number in row]) for rows in tasks)
+        """The record that was written as this document; an error where it cannot be one."""
+        record = cls(**{**document, "chunk": Chunk(**document["chunk"])})
+        counts = np.array([row for task in record.counts for row in task])
         bins = np.zeros((CALIBRATION_BINS, 3)) if record.bins is None else np.array(record.bins)
-        measures = {} if record.measures is None else record.measures
+        numbers = [record.seconds, *(x for values in record.measures.values() for x in values)]
         sound = (
-            ways[0] == ways[1] == ways[2]
-            and len(ways[0]) == record.chunk.stop - record.chunk.start
-            and min(ways[0]) > 0
-            and all(numbers.ndim == 1 and numbers.dtype.kind == "i" for numbers in (classes, queries, correct))
-            and classes.min() >= 0
-            and correct.min() >= 0
-            and (correct <= queries).all()
-            and min(map(sum, record.queries)) > 0
-            and np.isfinite(bins).all()
+            len(record.counts) == record.chunk.stop - record.chunk.start
+            and counts.dtype.kind == "i"
+            and counts.shape[1:] == (3,)
+            and (counts >= 0).all()
+            and (counts[:, 2] <= counts[:, 1]).all()
+            and all(sum(queries for _, queries, _ in task) for task in record.counts)
             and bins.shape == (CALIBRATION_BINS, 3)
-            and all(isinstance(n, int) for n in (*record.statuses.values(), record.stopped_early))
+            and np.isfinite(bins).all()
+            and all(type(n) is int for n in (*record.statuses.values(), record.stopped_early))
+            and all(len(values) == len(record.counts) for values in record.measures.values())
+            and all(type(x) in (int, float) and np.isfinite(x) for x in numbers)
             and record.seconds >= 0
-            and isinstance(measures, dict)
-            and all(isinstance(values, list) and len(values) == len(ways[0]) for values in measures.values())
-            and all(type(x) in (int, float) and np.isfinite(x) for values in measures.values() for x in values)
         )
-        if not sound:
-            raise ValueError(f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts")
+        need(sound, "no counts")
         return record
 
 
@@ -121,7 +106,6 @@ class Journal:
         self.folder = Path(folder)
         self._request, self._about = request, about
         self._file: BinaryIO
-        self.dropped = 0
 
     def __enter__(self) -> Journal:
         with ExitStack() as stack:
@@ -148,16 +132,15 @@ class Journal:
             if exception == (None, None, None):
                 self.check_kept()
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Every whole record; lines that do not have the checksum they name are counted in `dropped`."""
+    def records(self) -> dict[Chunk, Record]:
+        """Every record by its chunk; lines that are none are passed over."""
         self._file.seek(0)
-        documents, self.dropped = decode_lines(self._file.read())
-        return iter(documents)
+        return read_records(self._file.read())[0]
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         """Write one record to the disk; where it does not fit, what was written of it is taken back."""
         self.check_kept()
-        line = encode(record)
+        line = encode(asdict(record))
         end = self._file.seek(0, os.SEEK_END)
         try:
             written = self._file.write(line)
@@ -210,10 +193,16 @@ def encode(record: dict[str, Any]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(document), document)
 
 
-def decode_lines(content: bytes) -> tuple[list[dict[str, Any]], int]:
-    """The documents of a journal, and the number of lines that are not what was written."""
-    documents = [decode(line) for line in content.splitlines()]
-    return [document for document in documents if document is not None], documents.count(None)
+def read_records(content: bytes) -> tuple[dict[Chunk, Record], int]:
+    """The records of a journal by their chunks, the last of each, and how many lines are no records."""
+    records, damaged = {}, 0
+    for line in content.splitlines():
+        try:
+            record = Record.from_json(decode(line) or {})
+            records[record.chunk] = record
+        except (TypeError, LookupError, ValueError, AttributeError):
+            damaged += 1
+    return records, damaged
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
@@ -233,13 +222,14 @@ def estimator_to_json(estimator: Any) -> dict[str, Any]:
         if not _is_installed(kind):
             described += f" {_hash(kind)}"
         parameters = {}
-        for name, value in estimator.get_params(deep=True).items():
+        # What its estimators have learned does not count: they are cloned before they are fitted.
+        for name, value in clone(estimator).get_params(deep=True).items():
             parameters[name] = _value_to_json(value)
     except Exception as error:
         raise ParameterError(
             f"The {name} of {kind.__name__} cannot be identified after a restart "
-            f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
-            "pickled."
+            f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or use classes and "
+            "functions that stand at the top level of a file."
         ) from None
     chosen = estimator.choice().settings if isinstance(estimator, FewShotClassifier) else {}
     return {"class": described, "parameters": parameters, "chosen": chosen}
@@ -252,14 +242,7 @@ def _value_to_json(value: Any) -> Any:
         return f"{value!r} {value.fingerprint}"
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"array {array_hash(np.atleast_1d(value))}"
-    return f"{getattr(value, '__qualname__', type(value).__qualname__)} {_hash(_as_cloned(value))}"
-
-
-def _as_cloned(value: Any) -> Any:
-    """A parameter without what its estimators have learned, which are cloned before they are fitted."""
-    if getattr(type(value), "__sklearn_clone__", None) is BaseEstimator.__sklearn_clone__:
-        return type(value), {name: _as_cloned(own) for name, own in value.get_params(deep=False).items()}
-    return [type(value), *map(_as_cloned, value)] if type(value) in (list, tuple) else value
+    return f"{getattr(value, '__qualname__', type(value).__qualname__)} {_hash(value)}"
 
 
 def _hash(value: Any) -> str:
@@ -267,71 +250,56 @@ def _hash(value: Any) -> str:
 
 
 class _Hasher(NumpyHasher):
-    """joblib's, which knows the user's own functions and classes by name only; here they go by their code.
-
-    Parts are given as state, which pickle saves after it has noted the object, so that circles end.
-    """
+    """joblib's, which knows classes and functions by name only; of the user's own the text of their file counts too."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, BaseClasses):
             return str, (value.fingerprint,)
-        if isinstance(value, frozenset):
-            return tuple, (sorted(map(_hash, value)),)
-        if isinstance(value, ModuleType):
-            # Of the user's own modules the text counts: what is read from them is not known.
-            file = None if _is_package(value) else getattr(value, "__file__", None)
-            return str, (f"{value.__name__} {file and hashlib.sha256(Path(file).read_bytes()).hexdigest()}",)
-        if isinstance(value, (classmethod, staticmethod, cached_property)):
-            return tuple, ([value.func if isinstance(value, cached_property) else value.__func__],)
-        if isinstance(value, property):
-            return tuple, ([value.fget, value.fset, value.fdel],)
-        if not callable(value) or (_is_installed(value) and not isinstance(value, np.ufunc)):
-            return NotImplemented
-        if isinstance(value, np.ufunc) and _is_installed(value):
+        if isinstance(value, np.ufunc) and value in (getattr(home, value.__name__, None) for home in (np, special)):
             return str, (f"ufunc {value.__name__}",)
-        if isinstance(value, FunctionType):
-            names = sorted(_globals_of(value.__code__) & value.__globals__.keys())
-            cells = [cell.cell_contents for cell in value.__closure__ or ()]
-            parts = [_text(value.__code__), value.__defaults__, value.__kwdefaults__, vars(value), cells]
-            return str, ("function",), [*parts, {name: value.__globals__[name] for name in names}]
-        if isinstance(value, type):
-            entries = {name: entry for name, entry in vars(value).items() if name not in UNSAID}
-            return str, (f"{value.__module__}.{value.__qualname__}",), [value.__bases__, entries]
+        if isinstance(value, (type, FunctionType)) and not _is_installed(value):
+            # Bases are given as state, which pickle saves after it has noted the object, so that circles end.
+            return str, (f"{value.__qualname__} {_digest_of_text(value)}",), getattr(value, "__bases__", ())
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None, pack: Any = None) -> None:
-        """Refuse what has neither code nor state that can be read, and is in no package."""
+        """Refuse what is no class or function, but would be known by its name alone, and is in no package."""
         if not _is_installed(obj):
-            raise TypeError(f"{name or obj} has neither code nor state that can be read")
+            raise TypeError(f"{name or obj} has neither text nor state that can be read")
         super().save_global(obj, name)
-
-
-def _text(code: CodeType) -> str:
-    """A code with its constants, the same in every process."""
-    constants = [
-        _text(x) if isinstance(x, CodeType) else repr(sorted(map(repr, x)) if isinstance(x, frozenset) else x)
-        for x in code.co_consts
-    ]
-    return repr([code.co_code.hex(), code.co_names, code.co_varnames, code.co_freevars, constants])
-
-
-def _globals_of(code: CodeType) -> set[str]:
-    """Names of globals that a code reads, in functions within it too."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return names.union(*(_globals_of(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
 
 
 def _is_installed(value: Any) -> bool:
     """Whether a class or function is what Python, hotshot or an installed package has under its name."""
-    home = getattr(value, "__module__", None) or ("scipy.special" if isinstance(value, np.ufunc) else "")
-    module: Any = sys.modules.get(home)
-    found = module
-    for name in getattr(value, "__qualname__", getattr(value, "__name__", "")).split("."):
-        found = getattr(found, name, None)
-    return module is not None and found is value and _is_package(module)
+    module = sys.modules.get(str(getattr(value, "__module__", None)))
+    return module is not None and _is_package(module) and _has(module, value)
 
 
 def _is_package(module: ModuleType) -> bool:
     """Whether a module belongs to Python, hotshot or an installed package."""
-    packages = {"site-packages", "dist-packages"} & {*Path(getattr(module, "__file__", None) or "").parts}
-    return bool(packages) or module.__name__.split(".")[0] in {*sys.stdlib_module_names, "hotshot"} - {"__main__"}
+    folders = {"site-packages", "dist-packages"} & {*Path(getattr(module, "__file__", None) or "").parts}
+    return bool(folders) or module.__name__.split(".")[0] in {*sys.stdlib_module_names, "hotshot"} - {"__main__"}
+
+
+def _has(module: ModuleType, value: Any) -> bool:
+    """Whether a module has a class or function under its name."""
+    try:
+        return bool(attrgetter(value.__qualname__)(module) is value)
+    except AttributeError:
+        return False
+
+
+def _digest_of_text(value: type | FunctionType) -> str:
+    """SHA-256 of the file at whose top level a class or function stands, and of the user's modules that it names."""
+    places = [module for module in (sys.modules.get(value.__module__), *LOADED) if module and _has(module, value)]
+    if not places or not getattr(places[0], "__file__", None):
+        raise TypeError(f"{value.__qualname__} does not stand at the top level of a file")
+    modules, waiting = set[ModuleType](), [places[0]]
+    while waiting:
+        modules.add(module := waiting.pop())
+        for named in vars(module).values():
+            other = named if isinstance(named, ModuleType) else sys.modules.get(str(getattr(named, "__module__", None)))
+            if other and other not in modules and not _is_package(other) and getattr(other, "__file__", None):
+                waiting.append(other)
+    texts = sorted(Path(str(module.__file__)).read_bytes() for module in modules)
+    return sha256(b"\0".join(texts)).hexdigest()

@@ -8,7 +8,7 @@ sent to the workers, so it carries no more than its method needs.
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
@@ -49,20 +49,20 @@ REJECT = 0.05
 Measure = Callable[[Any, np.ndarray, OpenTask, np.ndarray], dict[str, float]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Predictions:
     """Predictions of a method for the queries of some tasks.
 
-    Which are `correct`, and the probability (`confidence`) of the class predicted, None without probabilities, are
-    arrays (queries,) for each task. `statuses` counts transport problems by `Status`, `stopped_early` the heads that
-    stopped before their minimum, and `measures` are what else is measured in each task.
+    `correct` and the probability (`confidence`) of the class predicted, None without probabilities, are arrays
+    (queries,) by the place of each task. `statuses` counts transport problems by `Status`, `stopped_early` the heads
+    that stopped before their minimum, and `measures` are what else is measured in each task.
     """
 
-    correct: list[np.ndarray]
-    confidence: list[np.ndarray] | None
-    statuses: dict[int, int]
+    correct: dict[int, np.ndarray] = field(default_factory=dict)
+    confidence: dict[int, np.ndarray] = field(default_factory=dict)
+    statuses: Counter[int] = field(default_factory=Counter)
     stopped_early: int = 0
-    measures: dict[str, list[float]] | None = None
+    measures: list[dict[str, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,46 +77,40 @@ class BatchedRunner:
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict, tasks of one size together; a task's numbers do not depend on the number of workers."""
-        groups: dict[tuple[int, int, int], list[int]] = {}
-        for place, task in enumerate(tasks):
-            sizes = len(np.unique(task.support_labels)), len(task.support), len(task.query)
-            groups.setdefault(sizes, []).append(place)
-        correct, confidence = [np.empty(0)] * len(tasks), [np.empty(0)] * len(tasks)
-        counts: Counter[int] = Counter()
-        stopped_early = 0
-        for (ways, support, _), members in groups.items():
-            targets = ways if self.method.per == "class" else support
-            size = max(1, BATCH_ENTRIES // (targets * self.novel.shape[1] ** 2))
-            for some in slices(len(members), size if HEADS[self.method.head].in_batches else 1):
-                places = members[some]
-                batch = self._run_batch([tasks[i] for i in places], [seeds[i] for i in places], ways)
-                for place, right, sure in zip(places, batch.correct, batch.confidence or (), strict=True):
-                    correct[place], confidence[place] = right, sure
-                counts.update(batch.statuses)
-                stopped_early += batch.stopped_early
-        return Predictions(correct, confidence, counts, stopped_early)
-
-    def _run_batch(self, tasks: Sequence[Task], seeds: Sequence[int], ways: int) -> Predictions:
-        """Tasks of the same size, together; their classes in sorted order, as the estimator has them."""
-        numbered = [np.unique(task.support_labels, return_inverse=True) for task in tasks]
-        labels = np.stack([members for _, members in numbered])
-        answers = np.stack(
-            [np.searchsorted(names, task.query_labels) for (names, _), task in zip(numbered, tasks, strict=True)]
-        )
+        predictions = Predictions()
         if self.random_state is not None:
             seeds = [head_seed(self.random_state)] * len(tasks)
-        support = self.novel[np.stack([task.support for task in tasks])]
-        fitted = fit_tasks(self.base, support, labels, self.method, n_classes=ways, seeds=seeds)
-        logits = fitted.decision(self.novel[np.stack([task.query for task in tasks])])
-        tempered = logits.astype(np.float64)
-        if self.confidence is not None:
-            tempered /= self.confidence.temperatures_of(self.base, support, labels)[:, None, None]
-        return Predictions(
-            list(np.argmax(logits, axis=2) == answers),
-            list(np.max(softmax(tempered, axis=2), axis=2)),
-            {int(s): n for s, n in count_statuses(fitted.transfer.statuses).items()},
-            int(np.sum(~fitted.converged)),
-        )
+        for places in self._batches(tasks):
+            # The classes of a task in sorted order, as the estimator has them.
+            numbered = [np.unique(tasks[i].support_labels, return_inverse=True) for i in places]
+            labels = np.stack([members for _, members in numbered])
+            support = self.novel[np.stack([tasks[i].support for i in places])]
+            ways = len(numbered[0][0])
+            fitted = fit_tasks(
+                self.base, support, labels, self.method, n_classes=ways, seeds=[seeds[i] for i in places]
+            )
+            logits = fitted.decision(self.novel[np.stack([tasks[i].query for i in places])])
+            tempered = logits.astype(np.float64)
+            if self.confidence is not None:
+                tempered /= self.confidence.temperatures_of(self.base, support, labels)[:, None, None]
+            answers, sure = np.argmax(logits, axis=2), np.max(softmax(tempered, axis=2), axis=2)
+            for i, (names, _), answer, confidence in zip(places, numbered, answers, sure, strict=True):
+                predictions.correct[i] = names[answer] == tasks[i].query_labels
+                predictions.confidence[i] = confidence
+            predictions.statuses.update({int(s): n for s, n in count_statuses(fitted.transfer.statuses).items()})
+            predictions.stopped_early += int(np.sum(~fitted.converged))
+        return predictions
+
+    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[int]]:
+        """Places of tasks of the same size, as many at a time as fit into memory."""
+        sizes = [(len(np.unique(task.support_labels)), len(task.support), len(task.query)) for task in tasks]
+        for size in dict.fromkeys(sizes):
+            members = [i for i, other in enumerate(sizes) if other == size]
+            targets = size[0] if self.method.per == "class" else size[1]
+            most = max(1, BATCH_ENTRIES // (targets * self.novel.shape[1] ** 2))
+            yield from (
+                members[some] for some in slices(len(members), most if HEADS[self.method.head].in_batches else 1)
+            )
 
 
 @dataclass(frozen=True)
@@ -132,47 +126,54 @@ class EstimatorRunner:
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
-        with warnings.catch_warnings():
-            # They were heard once, when the method was tried.
-            warnings.simplefilter("ignore", HotshotWarning)
-            return self._run(tasks, seeds)
-
-    def _run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
-        correct, confidence, stopped_early = [], [], 0
-        measured: list[dict[str, float]] = []
+        predictions = Predictions()
         if self.spaces:
             self.estimator.base.prepared.update(self.spaces)
-        for task, seed in zip(tasks, seeds, strict=True):
-            model = _seeded(clone(self.estimator), seed)
+        for i, (task, seed) in enumerate(zip(tasks, seeds, strict=True)):
             with warnings.catch_warnings(record=True) as caught:
+                # Others were heard once, when the method was tried.
+                warnings.simplefilter("ignore", HotshotWarning)
                 warnings.simplefilter("always", ConvergenceWarning)
-                model.fit(self.novel[task.support], task.support_labels)
-            stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
-            answers, probabilities = predict_queries(model, self.novel, task, self.batch)
-            if self.measure is not None and isinstance(task, OpenTask):
-                measured.append(self.measure(model, self.novel, task, answers))
-            predicted = answers[: len(task.query)]
-            correct.append(predicted == task.query_labels)
+                model = self.fitted(task, seed)
+                predictions.stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
+                answers, probabilities, measures = self.answers(model, task)
+            predictions.correct[i] = answers == task.query_labels
             if probabilities is not None:
-                place = np.searchsorted(model.classes_, predicted)
-                confidence.append(probabilities[np.arange(len(predicted)), place])
-        measures = {name: [one[name] for one in measured] for name in measured[0]} if measured else None
-        return Predictions(correct, confidence or None, {}, stopped_early, measures)
+                place = np.searchsorted(model.classes_, answers)
+                predictions.confidence[i] = probabilities[np.arange(len(answers)), place]
+            if measures is not None:
+                predictions.measures.append(measures)
+        return predictions
 
+    def fitted(self, task: Task, seed: int) -> Any:
+        """A clone of the estimator, seeded where it wants to be, fitted to the support of a task."""
+        model = clone(self.estimator)
+        missing = [
+            name
+            for name, value in model.get_params(deep=True).items()
+            if name.rpartition("__")[2] == "random_state" and value is None
+        ]
+        model.set_params(**dict.fromkeys(missing, seed))
+        return model.fit(self.novel[task.support], task.support_labels)
 
-def predict_queries(model: Any, X: np.ndarray, task: Task, batch: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predictions of a fitted model for the queries of a task, and probabilities of each class if it has them.
+    def answers(self, model: Any, task: Task) -> tuple[np.ndarray, np.ndarray | None, dict[str, float] | None]:
+        """Predictions for the queries of a task, probabilities of each class if the model has them, and measures.
 
-    Queries of other classes come after those of the task, if it has them; in a batch all are classified jointly.
-    """
-    rows = np.concatenate([task.query, task.others]) if isinstance(task, OpenTask) else task.query
-    suffix = "_batch" if batch else ""
-    if batch and hasattr(model, "predict_proba_batch"):
-        probabilities = model.predict_proba_batch(X[rows])
-        return model.classes_[probabilities.argmax(axis=1)], probabilities
-    predicted = getattr(model, f"predict{suffix}")(X[rows])
-    proba = getattr(model, f"predict_proba{suffix}", None)
-    return predicted, None if proba is None else proba(X[rows])
+        Queries of other classes come after those of the task, if it has them; in a batch all are classified jointly.
+        """
+        others = task if isinstance(task, OpenTask) else None
+        X = self.novel[task.query if others is None else np.concatenate([task.query, others.others])]
+        suffix = "_batch" if self.batch else ""
+        proba = getattr(model, f"predict_proba{suffix}", None)
+        probabilities = None if proba is None else proba(X)
+        if self.batch and probabilities is not None:
+            answers = model.classes_[probabilities.argmax(axis=1)]
+        else:
+            answers = getattr(model, f"predict{suffix}")(X)
+        measures = None
+        if self.measure is not None and others is not None:
+            measures = self.measure(model, self.novel, others, answers)
+        return answers[: len(task.query)], probabilities, measures
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -188,39 +189,32 @@ def make_runners(
 ) -> dict[str, Runner]:
     """The runner of each method, tried on tasks of each number of shots; those of one space share samples.
 
-    The methods named in `jointly` classify the queries of a task together.
+    Models are fitted one by one if something is measured with them, or if they classify the queries of a task together,
+    as the methods named in `jointly` do.
     """
     transformed: list[tuple[PreparedBase, np.ndarray]] = []
     trials = [task for drawn in episodes.values() for task in drawn.trials()]
     seed = task_seed(next(iter(episodes.values())).seed, 0)
-    return {
-        name: make_runner(name, estimator, X, trials, seed, transformed, measure, name in jointly)
-        for name, estimator in estimators.items()
-    }
-
-
-def make_runner(
-    name: str,
-    estimator: Any,
-    X: np.ndarray,
-    trials: Sequence[Task],
-    seed: int,
-    transformed: list[tuple[PreparedBase, np.ndarray]],
-    measure: Measure | None = None,
-    batch: bool = False,
-) -> Runner:
-    """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
-
-    `transformed` keeps the novel samples in each space for the runners that follow. Models are fitted one by one if
-    something is measured with them, or if they classify the queries of a task jointly (`batch`).
-    """
-    model = _tried(name, estimator, X, trials, seed, measure, batch)
-    batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
-    if not batched or batch or measure is not None or getattr(estimator, "include_base", False):
-        has_bank = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
-        prepared = model.base.prepared.items() if has_bank else ()
+    runners: dict[str, Runner] = {}
+    for name, estimator in estimators.items():
+        runner = EstimatorRunner(estimator, X, {}, measure, name in jointly)
+        model = _tried(name, runner, trials, seed)
+        is_alone = runner.batch or measure is not None or getattr(estimator, "include_base", False)
+        if isinstance(estimator, CalibratedClassifier) and estimator.base is not None and not is_alone:
+            runners[name] = _batched(estimator, X, transformed)
+            continue
+        base = getattr(model, "base", None) if isinstance(model, FewShotClassifier) else None
+        prepared = base.prepared.items() if isinstance(base, BaseClasses) else ()
         spaces = {space: bank for space, bank in prepared if bank.transform is getattr(model, "transform_", None)}
-        return EstimatorRunner(estimator, X, spaces, measure, batch)
+        runners[name] = replace(runner, spaces=spaces)
+    return runners
+
+
+def _batched(
+    estimator: CalibratedClassifier, X: np.ndarray, transformed: list[tuple[PreparedBase, np.ndarray]]
+) -> BatchedRunner:
+    """The runner of a calibrated classifier; `transformed` keeps the samples in each space for the next ones."""
+    assert estimator.base is not None
     X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)
@@ -233,11 +227,9 @@ def make_runner(
     return BatchedRunner(base, novel, method, estimator.random_state, estimator.confidence())
 
 
-def _tried(
-    name: str, estimator: Any, X: np.ndarray, trials: Sequence[Task], seed: int, measure: Measure | None, batch: bool
-) -> Any:
+def _tried(name: str, runner: EstimatorRunner, trials: Sequence[Task], seed: int) -> Any:
     """A model fitted to the last of the trials; errors and warnings of all name the method."""
-    if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
+    if isinstance(getattr(runner.estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -248,13 +240,11 @@ def _tried(
             # Of all classes, not of those in a trial, where a run begins.
             warnings.simplefilter("ignore", SharedClassWarning)
             for trial in trials:
-                model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
-                answers = predict_queries(model, X, trial, batch)[0]
-                if measure is not None and isinstance(trial, OpenTask):
-                    measure(model, X, trial, answers)
+                model = runner.fitted(trial, seed)
+                runner.answers(model, trial)
             if isinstance(model, FewShotClassifier):
                 # A sample that no task may hold is better named now.
-                model.predict(X)
+                model.predict(runner.novel)
     except HotshotError as error:
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError, MemoryError) as error:
@@ -262,15 +252,6 @@ def _tried(
     for kind, message in {warning.category: warning.message for warning in reversed(caught)}.items():
         warnings.warn(str(message), kind, stacklevel=2)
     return model
-
-
-def _seeded(estimator: Any, seed: int) -> Any:
-    missing = {
-        name: seed
-        for name, value in estimator.get_params(deep=True).items()
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    }
-    return estimator.set_params(**missing) if missing else estimator
 
 
 def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int, size: int = CHUNK_TASKS) -> list[Chunk]:
@@ -286,29 +267,27 @@ def run_chunk(runner: Runner, episodes: Episodes, chunk: Chunk) -> Record:
     seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
     with one_thread():
         predictions = runner.run(tasks, seeds)
-    for task, confidence in zip(tasks, predictions.confidence or (), strict=False):
+    counts = []
+    for i, task in enumerate(tasks):
+        confidence = predictions.confidence.get(i, np.empty(0))
         if not np.isfinite(confidence).all():
             row = task.query[~np.isfinite(confidence)][0]
             raise InputError(
                 f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it."
             )
-    classes, queries, correct = [], [], []
-    for task, right in zip(tasks, predictions.correct, strict=True):
         names = np.unique(task.support_labels)
-        answers = np.searchsorted(names, task.query_labels)
-        classes.append(np.searchsorted(episodes.names, names).tolist())
-        queries.append(np.bincount(answers, minlength=len(names)).tolist())
-        correct.append(np.bincount(answers[right], minlength=len(names)).tolist())
+        places = np.searchsorted(names, task.query_labels)
+        n_queries, n_correct = (np.bincount(x, minlength=len(names)) for x in (places, places[predictions.correct[i]]))
+        counts.append(np.stack([np.searchsorted(episodes.names, names), n_queries, n_correct], axis=1).tolist())
+    measures = predictions.measures
     return Record(
         chunk=chunk,
-        classes=classes,
-        queries=queries,
-        correct=correct,
-        bins=None if predictions.confidence is None else confidence_bins(predictions),
+        counts=counts,
+        bins=confidence_bins(predictions) if predictions.confidence else None,
         statuses={str(status): count for status, count in predictions.statuses.items()},
         stopped_early=predictions.stopped_early,
         seconds=round(time.perf_counter() - begin, 6),
-        measures=predictions.measures,
+        measures={name: [one[name] for one in measures] for name in measures[0]} if measures else {},
     )
 
 
@@ -322,8 +301,9 @@ def task_seed(seed: int, index: int) -> int:
 
 def confidence_bins(predictions: Predictions) -> list[list[float]]:
     """Number of predictions, sum of confidence and number correct, in equal bins of confidence."""
-    sure = np.concatenate(predictions.confidence or [])
-    right = np.concatenate(predictions.correct).astype(float)
+    places = sorted(predictions.confidence)
+    sure = np.concatenate([predictions.confidence[i] for i in places])
+    right = np.concatenate([predictions.correct[i] for i in places]).astype(float)
     place = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
     sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in (None, sure, right)]
     return np.stack(sums, axis=1).astype(float).round(9).tolist()
@@ -439,7 +419,7 @@ def bank_of(estimators: Mapping[str, Any], base: BaseClasses | None) -> BaseClas
     return next(iter(banks.values()))
 
 
-def beside_base(estimators: Mapping[str, Any], rest: BaseClasses) -> dict[str, Any]:
+def with_base_classes(estimators: Mapping[str, Any], rest: BaseClasses) -> dict[str, Any]:
     """The methods with the rest of their bank, whose classes they answer too."""
     return {name: clone(estimator).set_params(base=rest, include_base=True) for name, estimator in estimators.items()}
 

@@ -7,7 +7,7 @@ kind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -136,20 +136,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All methods on the same tasks; `print` it for a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from hotshot import evaluate
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(list("abcdef"), 20)
-    >>> X = np.repeat(rng.normal(size=(6, 4)), 20, axis=0) + 0.1 * rng.normal(size=(120, 4))
-    >>> found = evaluate({"knn": KNeighborsClassifier(1)}, X, y, ways=3, shots=1, tasks=20, n_jobs=1)
-    >>> found["knn", 1].accuracies.shape
-    (20,)
-    """
+    """All methods on the same tasks; `print` it for a table. `found["hot", 5]` is the result of hot at five shots."""
 
     results: tuple[MethodResult, ...]
     ways: int | str
@@ -210,63 +197,47 @@ class Evaluation:
         Other settings than the closed one have their measures too, and `reference_is` goes by the one they compare by.
         With `batch` of `evaluate`, `batch` says whether the method classified the queries of a task jointly.
         """
-        found = []
+        rows = []
         for shots in self.shots:
-            leads = self.leads(shots)
-            standing = verdicts(leads)
-            found += [
-                {
-                    "method": result.method,
-                    "ways": self.ways,
-                    "shots": result.shots,
-                    "tasks": len(result.accuracies),
-                    **self._statistics(result),
-                    **self._measures(result),
-                    **({"batch": result.method in self.jointly} if self.jointly else {}),
-                    "reference_is": standing.get(result.method),
-                    "share_below_threshold": result.share_below(threshold),
-                    "threshold": threshold,
-                    "calibration_error": result.calibration_error,
-                    "milliseconds_per_task": 1000 * result.seconds_per_task,
-                    "transport": {status.name.lower(): n for status, n in result.statuses.items()},
-                    "stopped_early": result.stopped_early,
-                    "recall": {str(name): value for name, value in result.recall.items()},
-                }
-                for result in self.results
-                if result.shots == shots
-            ]
-        return found
-
-    def _statistics(self, result: MethodResult) -> dict[str, Any]:
-        """Accuracy and difference of one row."""
-        own, of_classes = result.accuracy, result.accuracy_over_classes
-        difference = self.difference(result.method, result.shots)
-        lead = None
-        if result.method != self.reference:
-            lead = self.difference_over_classes(result.method, result.shots)
-        return {
-            "classes": of_classes.n,
-            "accuracy": own.mean,
-            "accuracy_half_width": finite(own.half_width),
-            "accuracy_class_half_width": finite(of_classes.half_width),
-            "reference": self.reference,
-            "reference_minus_this": difference.mean,
-            "reference_minus_this_half_width": finite(difference.half_width),
-            "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
-        }
+            standing = verdicts(self.leads(shots))
+            for result in (result for result in self.results if result.shots == shots):
+                method, over_classes = result.method, result.accuracy_over_classes
+                lead = None if method == self.reference else self.difference_over_classes(method, shots)
+                rows.append(
+                    {
+                        "method": method,
+                        "ways": self.ways,
+                        "shots": shots,
+                        "tasks": len(result.accuracies),
+                        "classes": over_classes.n,
+                        **_numbers("accuracy", result.accuracy),
+                        "accuracy_class_half_width": finite(over_classes.half_width),
+                        "reference": self.reference,
+                        **_numbers("reference_minus_this", self.difference(method, shots)),
+                        "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
+                        **self._measures(result),
+                        **({"batch": method in self.jointly} if self.jointly else {}),
+                        "reference_is": standing.get(method),
+                        "share_below_threshold": result.share_below(threshold),
+                        "threshold": threshold,
+                        "calibration_error": result.calibration_error,
+                        "milliseconds_per_task": 1000 * result.seconds_per_task,
+                        "transport": {status.name.lower(): n for status, n in result.statuses.items()},
+                        "stopped_early": result.stopped_early,
+                        "recall": {str(name): value for name, value in result.recall.items()},
+                    }
+                )
+        return rows
 
     def _measures(self, result: MethodResult) -> dict[str, Any]:
         """Measures of one row and how far the reference is ahead in them."""
-        found: dict[str, Any] = {"setting": self.setting.name} if self.setting.compared else {}
+        row: dict[str, Any] = {"setting": self.setting.name} if self.setting.compared else {}
         for name, values in result.measures.items():
-            own = mean_interval(values)
-            found[name] = own.mean
-            found[f"{name}_half_width"] = finite(own.half_width)
+            row |= _numbers(name, mean_interval(values))
             if name in self[self.reference, result.shots].measures:
                 difference = self.difference(result.method, result.shots, measure=name)
-                found[f"reference_minus_this_{name}"] = difference.mean
-                found[f"reference_minus_this_{name}_half_width"] = finite(difference.half_width)
-        return found
+                row |= _numbers(f"reference_minus_this_{name}", difference)
+        return row
 
     def _tables(self) -> list[Table]:
         from hotshot.evaluation.tables import result_table
@@ -342,44 +313,40 @@ def finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def summarise(method: str, shots: int | str, records: Iterable[Record], names: np.ndarray) -> MethodResult:
-    """The result of a method from its records, in the order of the tasks."""
-    records = sorted(records, key=lambda record: record.chunk.start)
-    classes = _filled_up([row for record in records for row in record.classes], -1)
-    correct = _filled_up([row for record in records for row in record.correct], 0)
-    queries = _filled_up([row for record in records for row in record.queries], 0)
-    drawn = classes >= 0
-    right = np.bincount(classes[drawn], correct[drawn], len(names))
-    asked = np.bincount(classes[drawn], queries[drawn], len(names))
+def _numbers(name: str, estimate: Estimate) -> dict[str, float | None]:
+    """A mean and the half width of its interval as entries of a row."""
+    return {name: estimate.mean, f"{name}_half_width": finite(estimate.half_width)}
+
+
+def summarise(method: str, shots: int | str, records: Sequence[Record], names: np.ndarray) -> MethodResult:
+    """The result of a method from its records in the order of the tasks; `names` are those of the classes."""
+    tasks = [counts for record in records for counts in record.counts]
+    ways = np.array([len(counts) for counts in tasks])
+    drawn, queries, correct = np.array([row for counts in tasks for row in counts]).T
+    starts = np.cumsum(ways) - ways
+    classes = np.full((len(tasks), ways.max()), -1)
+    classes[np.arange(ways.max()) < ways[:, None]] = drawn
+    of_class, right_of_class = (np.bincount(drawn, numbers, len(names)) for numbers in (queries, correct))
+    labels = names.tolist()
     statuses: Counter[Status] = Counter()
     for record in records:
         statuses.update({Status(int(status)): count for status, count in record.statuses.items()})
-    measured = [record.measures or {} for record in records]
-    measures = [name for name in measured[0] if all(name in own for own in measured)]
-    listed = names.tolist()
+    measures = [name for name in records[0].measures if all(name in record.measures for record in records)]
     return MethodResult(
         method=method,
         shots=shots,
-        accuracies=correct.sum(axis=1) / queries.sum(axis=1),
+        accuracies=np.add.reduceat(correct, starts) / np.add.reduceat(queries, starts),
         classes=classes,
-        recall={listed[c]: float(right[c] / asked[c]) for c in np.flatnonzero(asked)},
+        recall={labels[c]: float(right_of_class[c] / of_class[c]) for c in np.flatnonzero(of_class)},
         calibration_error=_calibration_error(records),
         statuses=dict(sorted(statuses.items())),
         stopped_early=sum(record.stopped_early for record in records),
-        seconds_per_task=sum(record.seconds for record in records) / len(correct),
-        measures={name: np.concatenate([own[name] for own in measured]) for name in measures},
+        seconds_per_task=sum(record.seconds for record in records) / len(tasks),
+        measures={name: np.concatenate([record.measures[name] for record in records]) for name in measures},
     )
 
 
-def _filled_up(rows: list[list[int]], filling: int) -> np.ndarray:
-    """Rows of unequal lengths as one array."""
-    lengths = np.array([len(row) for row in rows])
-    found = np.full((len(rows), lengths.max()), filling)
-    found[np.arange(lengths.max()) < lengths[:, None]] = [number for row in rows for number in row]
-    return found
-
-
-def _calibration_error(records: list[Record]) -> float | None:
+def _calibration_error(records: Sequence[Record]) -> float | None:
     bins = [record.bins for record in records if record.bins is not None]
     if not bins:
         return None

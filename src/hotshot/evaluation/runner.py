@@ -5,7 +5,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import cache, partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -28,11 +28,11 @@ from hotshot.evaluation.methods import (
     MEASURES,
     Runner,
     bank_of,
-    beside_base,
     check_outlier_scores,
     chunks_of,
     make_runners,
     run_chunk,
+    with_base_classes,
 )
 from hotshot.evaluation.results import RESULTS, Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import (
@@ -171,7 +171,7 @@ def evaluate(
         check_numbers(seed=seed)
         whole = bank_of(estimators, base)
         rest, X, y_base = joint_samples(whole, X, y, seed)
-        estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
+        estimators, data["base"] = with_base_classes(estimators, rest), whole.fingerprint
         draw = partial(JointEpisodes, y, y_base)
     episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, rules)
     count_jobs(n_jobs)
@@ -188,6 +188,7 @@ def evaluate(
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             bank.warn_of_shared_names(names)
+    about = {**(about or {}), "classes": [str(name) for name in names]}
     # The folder first: what is refused should be refused before any work.
     with open_journal(out(request) if callable(out) else out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(rules.name), jointly)
@@ -200,7 +201,10 @@ def evaluate(
         found = Evaluation(results, first.ways, tasks, reference, rules, jointly)
         if journal is not None:
             journal.check_kept()
-            write_results(journal.folder, found)
+            try:
+                write_json(journal.folder / RESULTS, {"rows": found.rows()})
+            except InputError as error:
+                raise RunError(f"The run is complete, but {error} Make room and rerun the command.") from None
     return found
 
 
@@ -209,14 +213,6 @@ def open_journal(
 ) -> AbstractContextManager[Journal | None]:
     """The journal of a run folder, for a `with` statement; None without a folder."""
     return nullcontext() if out is None else Journal(out, request, {**(about or {}), **versions()})
-
-
-def write_results(folder: Path, found: Evaluation) -> None:
-    """Write the statistics beside the journal they were made from."""
-    try:
-        write_json(folder / RESULTS, {"rows": found.rows()})
-    except InputError as error:
-        raise RunError(f"The run is complete, but {error} Make room and rerun the command.") from None
 
 
 def collect(
@@ -229,13 +225,8 @@ def collect(
     watch: Watcher | None,
 ) -> list[Record]:
     """Records of all chunks: those in the journal, and the others computed and kept there."""
-    records: dict[Chunk, Record] = {}
-    for document in () if journal is None else journal:
-        # What is no record is computed again.
-        with suppress(TypeError, LookupError, ValueError, AttributeError):
-            record = Record.from_json(document)
-            records[record.chunk] = record
-    records = {chunk: records[chunk] for chunk in chunks if chunk in records}
+    stored = {} if journal is None else journal.records()
+    records = {chunk: stored[chunk] for chunk in chunks if chunk in stored}
     total = sum(chunk.stop - chunk.start for chunk in chunks)
     for record in records.values():
         if watch is not None:
@@ -244,7 +235,7 @@ def collect(
     with closing(run_chunks((runners, episodes, waiting), n_jobs, scheduler)) as new:
         for record in new:
             if journal is not None:
-                journal.append(record.to_json())
+                journal.append(record)
             records[record.chunk] = record
             if watch is not None:
                 watch(record, False, total)

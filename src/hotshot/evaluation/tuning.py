@@ -22,7 +22,6 @@ from hotshot.bank import BaseClasses, Space
 from hotshot.classifiers import HOTClassifier
 from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
-from hotshot.evaluation.journal import Record
 from hotshot.evaluation.methods import chunks_of, make_runners
 from hotshot.evaluation.results import AHEAD, finite, paired_difference, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
@@ -202,7 +201,7 @@ def tune(
         data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": base.fingerprint},
         hotshot=__version__,
     )
-    records: dict[str, list[Record]] = {name: [] for name in candidates}
+    shares: dict[str, dict[int | str, list[float]]] = {name: {k: [] for k in episodes} for name in candidates}
     accuracies: dict[str, np.ndarray] = {}
     alive, seen = list(candidates), 0
     with open_journal(out, request) as journal:
@@ -215,19 +214,13 @@ def tune(
                 runners = make_runners({name: HOTClassifier(base, **candidates[name]) for name in group}, X, episodes)
                 chunks = [chunk for k in episodes for chunk in chunks_of(group, k, seen, budget)]
                 for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
-                    records[record.chunk.method].append(record)
+                    # In the order of the tasks.
+                    shares[record.chunk.method][record.chunk.shots] += record.accuracies
             seen = budget
-            for name in alive:
-                accuracies[name] = np.mean([_accuracies(records[name], k) for k in episodes], axis=0)
+            accuracies |= {name: np.mean([*shares[name].values()], axis=0) for name in alive}
     order = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
     gains = {name: paired_difference(accuracies[name], accuracies[DEFAULT][: len(accuracies[name])]) for name in order}
     return Tuning(tuple(Candidate(name, candidates[name], accuracies[name], gains[name]) for name in order), request)
-
-
-def _accuracies(records: Sequence[Record], shots: int | str) -> np.ndarray:
-    """Accuracy of each task (tasks,) of one number of shots."""
-    of_shots = sorted((r for r in records if r.chunk.shots == shots), key=lambda record: record.chunk.start)
-    return np.array([sum(c) / sum(q) for r in of_shots for c, q in zip(r.correct, r.queries, strict=True)])
 
 
 def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
@@ -245,11 +238,10 @@ def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
 
 def _groups_of_one_space(names: Sequence[str], candidates: dict[str, dict[str, Any]]) -> list[list[str]]:
     """Names of candidates whose bank is prepared in the same space."""
-    of_space = {field.name for field in fields(Space)}
     groups: dict[str, list[str]] = {}
     for name in names:
-        key = json.dumps({k: v for k, v in candidates[name].items() if k in of_space})
-        groups.setdefault(key, []).append(name)
+        space = {field.name: candidates[name].get(field.name) for field in fields(Space)}
+        groups.setdefault(json.dumps(space), []).append(name)
     return list(groups.values())
 
 
