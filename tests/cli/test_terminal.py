@@ -74,7 +74,7 @@ def test_every_verdict_has_a_style():
 def test_the_bar_shows_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
     chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
-    record = SimpleNamespace(chunk=chunk, queries=[[4, 4], [3, 1]], correct=[[4, 2], [1, 0]])
+    record = SimpleNamespace(chunk=chunk, accuracies=[6 / 8, 1 / 4])
     with Watching(console) as watching:
         watching(record, True, 4)
         assert watching.known == 2

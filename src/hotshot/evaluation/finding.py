@@ -1,9 +1,9 @@
 """The finding of an evaluation in one sentence: where its reference is best, level with others, or behind."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, verdicts
 from hotshot.formatting import bounded_percentage, in_words, listed, shortened, significant
@@ -16,7 +16,7 @@ Shots = int | str
 
 @dataclass(frozen=True)
 class Standing:
-    """How the reference compares at one number of shots.
+    """How the reference compares at one number of shots, by `compared_leads` and Holm's procedure.
 
     `kind` is BEHIND if it is behind any method, else UNDECIDED if it does not differ significantly from some method,
     else AHEAD. `rivals` are these methods, the most accurate first, and `lead` is that over the first, in points.
@@ -36,15 +36,18 @@ def finding(found: Evaluation) -> str:
     if found.tasks == 1:
         return f"One task cannot show how {name} compares with {_named(others, len(others))}."
     standings = [standing(found, shots) for shots in found.shots]
-    groups = _grouped(standings, lambda own: (own.kind, own.kind != AHEAD and frozenset(own.rivals)))
+    groups = _grouped(standings, lambda each: (each.kind, each.kind != AHEAD and frozenset(each.rivals)))
     if len(groups) > MOST_CLAUSES:
-        groups = _grouped(standings, lambda own: own.kind)
+        groups = _grouped(standings, lambda each: each.kind)
+    scope = "" if holds_for_new_classes(found) else "On these classes, "
+    if found.setting.compared:
+        scope = f"By {found.setting.measures[found.setting.compared]} on these classes, "
     clauses = [_clause(group, len(others), len(standings)) for group in groups]
-    return f"{_scope(found)}{name} is {', '.join(clauses)}."
+    return f"{scope}{name} is {', '.join(clauses)}."
 
 
 def standing(found: Evaluation, shots: Shots) -> Standing:
-    """The standing of the reference by `compared_leads` and Holm's procedure."""
+    """The standing of the reference at one number of shots."""
     leads = compared_leads(found, shots)
     decided = verdicts(leads)
     kind = next(kind for kind in (BEHIND, UNDECIDED, AHEAD) if kind in decided.values())
@@ -63,45 +66,36 @@ def compared_leads(found: Evaluation, shots: Shots) -> dict[str, Estimate]:
 def holds_for_new_classes(found: Evaluation) -> bool:
     """Whether there are intervals over classes: only in the closed setting, if tasks differ in their classes."""
     estimates = (found[found.reference, shots].accuracy_over_classes for shots in found.shots)
-    return not found.setting.compared and all(math.isfinite(own.half_width) for own in estimates)
+    return not found.setting.compared and all(math.isfinite(estimate.half_width) for estimate in estimates)
 
 
-def _scope(found: Evaluation) -> str:
-    """What the verdicts hold for, if not for new classes."""
-    if found.setting.compared:
-        return f"By {found.setting.measures[found.setting.compared]} on these classes, "
-    return "" if holds_for_new_classes(found) else "On these classes, "
-
-
-def _grouped(standings: Sequence[Standing], key: Callable[[Standing], Hashable]) -> list[list[Standing]]:
-    groups: dict[Hashable, list[Standing]] = defaultdict(list)
-    for own in standings:
-        groups[key(own)].append(own)
+def _grouped(standings: Sequence[Standing], key: Callable[[Standing], Any]) -> list[list[Standing]]:
+    groups: dict[Any, list[Standing]] = {}
+    for each in standings:
+        groups.setdefault(key(each), []).append(each)
     return list(groups.values())
 
 
 def _clause(group: list[Standing], n_others: int, n_shots: int) -> str:
     """Standings of one kind, such as `best at one shot (+1.3 points over plda)`."""
-    first, at = group[0], _at([own.shots for own in group], n_shots)
-    same = all(set(own.rivals) == set(first.rivals) for own in group)
+    first, at = group[0], _at([each.shots for each in group], n_shots)
+    same = all(set(each.rivals) == set(first.rivals) for each in group)
     rivals = _named(first.rivals, n_others) if same else "at least one other method"
     if first.kind == UNDECIDED:
         return f"level with {rivals} {at}"
-    leads = [_points(own.lead) for own in group]
+    # To one decimal, small ones to two digits.
+    leads = [abs(each.lead) for each in group]
+    leads = [round(lead, 1) if lead >= 0.1 else float(significant(lead, 2)) for lead in leads]
     if first.kind == BEHIND:
         return f"behind {rivals} {at} (by {'up to ' * (len(group) > 1 or len(first.rivals) > 1)}{max(leads)} points)"
-    gain = f"{_gains(leads)} points"
-    if n_others == 1:
-        return f"ahead of {rivals} {at} ({gain})"
-    runners_up = {own.rivals[0] for own in group}
-    return f"best {at} ({gain} over {shortened(first.rivals[0]) if len(runners_up) == 1 else 'the runner-up'})"
-
-
-def _gains(leads: Sequence[float]) -> str:
-    """`+1.3`, `+1.3 and +0.4`, and of many `+0.4 to +1.3`."""
+    gain = f"+{min(leads)} to +{max(leads)}" if len(leads) > MOST_SHOTS else listed([f"+{lead}" for lead in leads])
     if len(set(leads)) == 1:
-        return f"+{leads[0]}"
-    return listed([f"+{lead}" for lead in leads]) if len(leads) <= MOST_SHOTS else f"+{min(leads)} to +{max(leads)}"
+        gain = f"+{leads[0]}"
+    if n_others == 1:
+        return f"ahead of {rivals} {at} ({gain} points)"
+    runners_up = {each.rivals[0] for each in group}
+    over = shortened(first.rivals[0]) if len(runners_up) == 1 else "the runner-up"
+    return f"best {at} ({gain} points over {over})"
 
 
 def _named(methods: Sequence[str], n_others: int) -> str:
@@ -121,20 +115,13 @@ def _at(shots: Sequence[Shots], n_shots: int) -> str:
     return f"at {listed(words)} {'shot' if list(shots) == [1] else 'shots'}"
 
 
-def _points(lead: float) -> float:
-    """Points of percent to one decimal, small ones to two digits."""
-    return round(abs(lead), 1) if abs(lead) >= 0.1 else float(significant(abs(lead), 2))
-
-
 def _single_method(found: Evaluation) -> str:
     """Its accuracy, or what else the setting compares by, at each number of shots; of many the least and the most."""
-    measure = found.setting.compared
-    results = [found[found.reference, shots] for shots in found.shots]
-    means = [(float((own.measures[measure] if measure else own.accuracies).mean()), own.shots) for own in results]
+    measure, results = found.setting.compared, [found[found.reference, shots] for shots in found.shots]
+    means = [(float((each.measures[measure] if measure else each.accuracies).mean()), each.shots) for each in results]
     if many := len(means) > MOST_SHOTS:
-        means.sort(key=lambda own: own[0])
-        means = [means[0], means[-1]]
-    shown = [f"{bounded_percentage(mean)} {_at([shots], 1)}" for mean, shots in means]
-    what = found.setting.measures[measure] if measure else "accuracy"
-    article = "an" if what[0] in "aA" else "a"
-    return f"{shortened(found.reference)} has {article} {what} of {' to '.join(shown) if many else listed(shown)}."
+        means = [min(means, key=lambda mean: mean[0]), max(means, key=lambda mean: mean[0])]
+    each = [f"{bounded_percentage(mean)} {_at([shots], 1)}" for mean, shots in means]
+    shown = " to ".join(each) if many else listed(each)
+    what = found.setting.measures.get(measure, "accuracy")
+    return f"{shortened(found.reference)} has {'an' if what[0] in 'aA' else 'a'} {what} of {shown}."

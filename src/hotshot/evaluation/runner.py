@@ -271,10 +271,7 @@ def versions() -> dict[str, Any]:
 
 
 def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
-    """Records of all chunks, as they are ready; close the generator to end early.
-
-    By `n_jobs` processes of this machine (-1 is one per core), or by the workers of the Dask scheduler at an address.
-    """
+    """Records of all chunks, as they are ready; close the generator to end early."""
     if scheduler is not None and work[2]:
         return _on_dask(work, scheduler)
     n_jobs = min(count_jobs(n_jobs), len(work[2]))

@@ -93,13 +93,7 @@ class OpenTask(Task):
 
 
 def check_size(name: str, size: Any) -> int | str:
-    """Ways or shots: a number, or a range such as "1-10" of which each task or class draws its own.
-
-    Examples
-    --------
-    >>> check_size("shots", 5), check_size("shots", "5"), check_size("shots", "1-10")
-    (5, 5, '1-10')
-    """
+    """Ways or shots: a number, or a range such as "1-10" of which each task or class draws its own."""
     if not isinstance(size, str):
         check_numbers(**{name: size})
         return int(size)
@@ -127,11 +121,6 @@ def check_queries(queries: Any) -> int | str:
     PER_CLASS queries for each class, 15 by default, are then divided between the classes of a task by proportions from
     a Dirichlet distribution: the smaller ALPHA, the less equal, and some classes may get none. A class that has too few
     samples for its share gives all it has, and the others share the rest.
-
-    Examples
-    --------
-    >>> check_queries(15), check_queries("15"), check_queries("dirichlet:2"), check_queries("dirichlet:0.5:20")
-    (15, 15, 'dirichlet:2:15', 'dirichlet:0.5:20')
     """
     if not isinstance(queries, str):
         check_numbers(queries=queries)
@@ -163,17 +152,9 @@ def _shares(queries: int | str) -> tuple[float | None, int]:
 
 
 class Episodes:
-    """N-way-K-shot tasks from the samples labelled `y`; task i depends on (seed, i) only.
+    """N-way-K-shot tasks from samples with labels y (samples,); task i depends on (seed, i) only.
 
-    Parameters
-    ----------
-    y : array (samples,)
-    ways, shots : int or str
-        Classes per task and support samples per class. From a range such as "5-20" every task draws its number of
-        classes, and every class of a task its number of shots.
-    queries : int or str
-        Query samples per class; "dirichlet:2" divides 15 per class unequally, as `check_queries` says.
-    seed : int
+    `ways`, `shots` and `queries` are what `check_size` and `check_queries` take.
 
     Examples
     --------
@@ -231,12 +212,11 @@ class Episodes:
         classes = rng.choice(len(self.names), _draw_size(rng, self.ways)[0], replace=False)
         shots = _draw_size(rng, self.shots, len(classes))
         rows = self._draw_rows(rng, classes, shots)
-        queries = [own[k:] for own, k in zip(rows, shots, strict=True)]
         task = Task(
-            support=np.concatenate([own[:k] for own, k in zip(rows, shots, strict=True)]),
+            support=np.concatenate([of_class[:k] for of_class, k in zip(rows, shots, strict=True)]),
             support_labels=np.repeat(self.names[classes], shots),
-            query=np.concatenate(queries),
-            query_labels=np.repeat(self.names[classes], [len(own) for own in queries]),
+            query=np.concatenate([of_class[k:] for of_class, k in zip(rows, shots, strict=True)]),
+            query_labels=np.repeat(self.names[classes], np.array([*map(len, rows)]) - shots),
         )
         return self._with_others(task, index, rng)
 
@@ -314,10 +294,10 @@ class OpenEpisodes(Episodes):
 
     def _with_others(self, task: Task, index: int, rng: np.random.Generator) -> OpenTask:
         rng = np.random.default_rng([self.seed, index, 2])
-        own, sizes = np.unique(task.query_labels, return_counts=True)
+        asked, sizes = np.unique(task.query_labels, return_counts=True)
         classes = np.searchsorted(self.names, np.unique(task.support_labels))
         strangers = rng.permutation(np.setdiff1d(np.arange(len(self.names)), classes))
-        wanted = np.bincount(np.arange(len(own)) % len(strangers), sizes).astype(int)
+        wanted = np.bincount(np.arange(len(asked)) % len(strangers), sizes).astype(int)
         strangers = strangers[: len(wanted)]
         rows = [rng.permutation(self.members[c])[:n] for c, n in zip(strangers, wanted, strict=True)]
         labels = np.repeat(self.names[strangers], [len(some) for some in rows])
