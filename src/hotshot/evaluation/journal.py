@@ -166,7 +166,7 @@ class Journal:
 
 def folder_of(request: dict[str, Any]) -> Path:
     """The folder of a run whose user names none: the same request resumes in the same folder."""
-    return Path("runs") / hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
+    return Path("runs") / sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def check_request(folder: Path, request: dict[str, Any]) -> bool:
