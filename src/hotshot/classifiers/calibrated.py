@@ -18,7 +18,7 @@ from hotshot.bank import BaseClasses, PreparedBase, Space
 from hotshot.bank.space import LEAST_TO_CHOOSE
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
 from hotshot.classifiers.explanation import Explanation, explain_model
-from hotshot.classifiers.held_out import Confidence, Fold, confidence_on
+from hotshot.classifiers.held_out import Confidence, confidence_on
 from hotshot.classifiers.logistic import fit_logistic
 from hotshot.classifiers.models import loaded
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
@@ -115,16 +115,11 @@ class CalibratedClassifier(FewShotClassifier):
 
     def confidence(self) -> Confidence | None:
         """Temperatures and outlier scores from held-out base classes; None if probabilities are not calibrated."""
-        return self.learn_confidence(self.base, self.settings()) if self.calibrate_probabilities else None
+        return self._confidence(self.base, self.settings()) if self.calibrate_probabilities else None
 
-    def learn_confidence(
-        self, bank: BaseClasses | None, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
-    ) -> Confidence | None:
-        """The confidence of these settings on this bank, which keeps it; None if it cannot be learned."""
+    def _confidence(self, bank: BaseClasses | None, settings: Mapping[str, Any]) -> Confidence | None:
         # The sampled head takes too long.
-        if bank is None or not HEADS[self.head].in_batches or not (bank.can_hold_out or bank.choices):
-            return None
-        return confidence_on(bank, self, settings, folds)
+        return None if bank is None or not HEADS[self.head].in_batches else confidence_on(bank, self, settings)
 
     # --- fit
 
@@ -183,7 +178,7 @@ class CalibratedClassifier(FewShotClassifier):
     ) -> None:
         """Set the thresholds of outlier scores and the temperature of the probabilities."""
         assert self.known_ is not None
-        confidence, is_new = self.learn_confidence(bank, settings), self.new_classes
+        confidence, is_new = self._confidence(bank, settings), self.new_classes
         shots = self.known_.sizes[is_new]
         # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
         self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))

@@ -23,7 +23,7 @@ from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
 from hotshot.bank import BaseClasses
 from hotshot.bank.space import choose_power
 from hotshot.bank.statistics import FeatureSpace
-from hotshot.classifiers.held_out import Choice, Fold, choice_on
+from hotshot.classifiers.held_out import Choice, choice_on
 from hotshot.classifiers.models import UnloadedBase, load_model, save_model
 from hotshot.errors import InputError, ParameterError
 from hotshot.labels import joined_labels, label_array, warn_of_similar
@@ -77,16 +77,9 @@ def chosen(candidates: Sequence[Any], *valid: Any) -> Any:
 class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
     """A name in the current content of a table, so that entries added later are valid too."""
 
-    def __init__(self, table: Mapping[str, Any], *more: str) -> None:
-        super().__init__({*table, *more})
-        self.table, self.more = table, more
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Whether the value is in the table."""
-        return isinstance(val, str) and (val in self.table or val in self.more)
-
-    def __str__(self) -> str:
-        return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        super().__init__({*table})
+        self.options = table
 
 
 # --- the state of a fit
@@ -98,8 +91,8 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 
 def unfitted(model: Model, *, same_features: bool = False) -> Model:
     """A classifier with the parameters of `model` and nothing of its fit, but the names of its features if asked."""
-    kept = FEATURES if same_features else ()
-    return _with_state(model, {k: v for k, v in vars(model).items() if not k.endswith("_") or k in kept})
+    stays = FEATURES if same_features else ()
+    return _with_state(model, {k: v for k, v in vars(model).items() if not k.endswith("_") or k in stays})
 
 
 def assign(model: object, fitted: object) -> None:
@@ -142,9 +135,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_choices" not in vars(cls):
-            own = {name: f.metadata for name, f in vars(cls).items() if isinstance(f, Field)}
-            own_choices = {name: metadata[CANDIDATES] for name, metadata in own.items() if CANDIDATES in metadata}
-            cls._choices = {**own_choices, **cls._choices, **own_choices}
+            metadata = {name: f.metadata for name, f in vars(cls).items() if isinstance(f, Field)}
+            choices = {name: x[CANDIDATES] for name, x in metadata.items() if CANDIDATES in x}
+            # Parameters of the class itself come first.
+            cls._choices = {**choices, **cls._choices, **choices}
         if cls.__doc__:
             cls.__doc__ = with_shared(cls.__doc__)
 
@@ -222,11 +216,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # With negative features no other power is possible.
             candidates["power"] = (bank.power("auto"),)
         return candidates
-
-    def learn_confidence(
-        self, bank: BaseClasses | None, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
-    ) -> Any:
-        """What tells how sure predictions with these settings are, learned once settings are chosen; here nothing."""
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (samples, classes); with two classes, the logit of the second minus that of the first (samples,)."""

@@ -165,18 +165,27 @@ def description(estimator: Any) -> str:
     return f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
 
 
-def keep(base: BaseClasses, key: str, learned: Choice | Confidence) -> None:
-    """Keep with a bank what was learned on it."""
-    base.choices[key] = {**learned.to_json(), "origin": _origin(base)}
+def learned_on(base: BaseClasses, key: str, restore: Callable[[Any], T], learn: Callable[[], T]) -> T | None:
+    """What `learn` learns on a bank, which keeps it; None if no class can be held out.
+
+    It is learned again if it is damaged, or was learned by other code or on other samples.
+    """
+    with base.choosing:
+        stored: Any = base.choices.get(key)
+        with suppress(LookupError, TypeError, ValueError, AttributeError):
+            if stored.get("origin") == _origin(base) or not base.can_hold_out:
+                return restore(stored)
+        if not base.can_hold_out:
+            return None
+        learned = learn()
+        keep(base, key, learned)
+        return learned
 
 
-def _kept(base: BaseClasses, key: str, restore: Callable[[Any], T]) -> T | None:
-    """What was learned on a bank; None if it is damaged, or by other code or on other samples and can be learned."""
-    stored: Any = base.choices.get(key)
-    with suppress(LookupError, TypeError, ValueError, AttributeError):
-        if stored.get("origin") == _origin(base) or not base.can_hold_out:
-            return restore(stored)
-    return None
+def keep(base: BaseClasses, key: str, learned: Any) -> None:
+    """Keep with a bank, as JSON, what was learned on it: a `Choice` or a `Confidence`."""
+    values = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in asdict(learned).items()}
+    base.choices[key] = {**values, "origin": _origin(base)}
 
 
 def _origin(base: BaseClasses) -> str:
@@ -220,10 +229,6 @@ class Choice:
     trials: tuple[Trial, ...] = ()
     seen_in_training: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON, to be kept with the bank."""
-        return asdict(self)
-
 
 def choice_on(base: BaseClasses, estimator: Any, candidates: Mapping[str, Sequence[Any]]) -> Choice:
     """Settings chosen for an estimator on this bank, which keeps them; each list begins with the constant."""
@@ -234,15 +239,11 @@ def choice_on(base: BaseClasses, estimator: Any, candidates: Mapping[str, Sequen
         need(all(value in candidates[name] for name, value in settings.items()), "a setting is no candidate")
         return Choice(settings, trials, stored["seen_in_training"])
 
-    key = description(estimator)
-    with base.choosing:
-        choice = _kept(base, key, restored)
-        if choice is None and base.can_hold_out:
-            with one_thread():
-                held_out = HeldOut(make_folds(base))
-                choice = choose(estimator, candidates, held_out, base.seen_in_training is True)
-            keep(base, key, choice)
-            estimator.learn_confidence(base, choice.settings, held_out.folds)
+    def chosen() -> Choice:
+        with one_thread():
+            return choose(estimator, candidates, HeldOut(make_folds(base)), base.seen_in_training is True)
+
+    choice = learned_on(base, description(estimator), restored, chosen)
     return choice or Choice({name: values[0] for name, values in candidates.items()})
 
 
@@ -453,41 +454,28 @@ class Confidence:
             values = (1 - part) * values[low] + part * values[min(low + 1, len(learned) - 1)]
         return values
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON, to be kept with the bank."""
-        return {f.name: np.array(getattr(self, f.name)).tolist() for f in fields(self)}
-
     @classmethod
     def from_json(cls, stored: Any) -> Confidence:
-        """The inverse of ``to_json``; raises a LookupError, TypeError or ValueError if anything is damaged."""
+        """The one that a bank has kept; raises a LookupError, TypeError or ValueError if anything is damaged."""
         ways, shots = (tuple(int(n) for n in stored[name]) for name in ("ways", "shots"))
         size = len(ways), len(SCORED_SHOTS)
-        shapes = {
-            "temperatures": (len(ways), len(shots)),
-            "usual": (*size, 2),
-            "moves": (2, *size),
-            "scores": (len(KINDS), *size, len(LEVELS)),
-            "best_base": size,
-        }
-        arrays = {name: np.array(stored[name], float) for name in shapes}
-        need(all(x.shape == shapes[name] and np.isfinite(x).all() for name, x in arrays.items()), "not finite")
-        need(min(arrays["temperatures"].min(), arrays["usual"][..., 1].min(), *ways, *shots) > 0, "not positive")
-        return cls(ways, shots, **arrays)
+        shapes = [(len(ways), len(shots)), (*size, 2), (2, *size), (len(KINDS), *size, len(LEVELS)), size]
+        arrays = [np.array(stored[f.name], float) for f in fields(cls)[2:]]
+        need([x.shape for x in arrays] == shapes and all(np.isfinite(x).all() for x in arrays), "not of these shapes")
+        temperatures, usual = arrays[:2]
+        need(min(temperatures.min(), usual[..., 1].min(), *ways, *shots) > 0, "not positive")
+        return cls(ways, shots, *arrays)
 
 
-def confidence_on(
-    base: BaseClasses, estimator: Any, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
-) -> Confidence | None:
+def confidence_on(base: BaseClasses, estimator: Any, settings: Mapping[str, Any]) -> Confidence | None:
     """The confidence of an estimator of these settings on this bank, which keeps it; None if no class is held out."""
-    key = CONFIDENCE + description(estimator)
-    with base.choosing:
-        confidence = _kept(base, key, Confidence.from_json)
-        if confidence is None and base.can_hold_out:
-            progress.get()("checking probabilities on the base classes")
-            settled = clone(estimator).set_params(**{name: x for name, x in settings.items() if name != "base"})
-            confidence = measure_confidence(settled, folds or make_folds(base))
-            keep(base, key, confidence)
-    return confidence
+
+    def measured() -> Confidence:
+        progress.get()("checking probabilities on the base classes")
+        settled = clone(estimator).set_params(**{name: x for name, x in settings.items() if name != "base"})
+        return measure_confidence(settled, make_folds(base))
+
+    return learned_on(base, CONFIDENCE + description(estimator), Confidence.from_json, measured)
 
 
 @one_thread()

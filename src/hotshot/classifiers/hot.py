@@ -36,24 +36,10 @@ from hotshot.method.high_level import NEAREST
 from hotshot.method.learned_cost import COST_SCALES, COSTS
 
 _PUBLISHED: dict[str, Any] = {
-    "power": 0.5,
-    "power_on_base": False,
-    "normalize": None,
-    "n_components": None,
-    "sample_weights": "classifier",
-    "temperature": 1.0,
-    "cost": "hierarchical",
-    "epsilon": 0.01,
-    "cost_scale": "published",
-    "alpha": 0.21,
-    "alpha_rule": "entries",
-    "per": "sample",
-    "head": "sampled",
-    "n_generated": 750,
-    "support_weight": 1.0,
-    "C": 1.0,
-}
-
+    "power": 0.5, "power_on_base": False, "normalize": None, "n_components": None, "sample_weights": "classifier",
+    "temperature": 1.0, "cost": "hierarchical", "epsilon": 0.01, "cost_scale": "published", "alpha": 0.21,
+    "alpha_rule": "entries", "per": "sample", "head": "sampled", "n_generated": 750, "support_weight": 1.0, "C": 1.0,
+}  # fmt: skip
 PARAMETER_SETS: dict[str, dict[str, Any]] = {
     "paper": {**_PUBLISHED, "mean_rule": "printed"},
     "authors": {**_PUBLISHED, "mean_rule": "mix", "mix": 0.7, "temperature": 0.3, "power_offset": 1e-6},
@@ -152,44 +138,35 @@ class HOTClassifier(CalibratedClassifier):
 
     Attributes
     ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
+    {classes_}
     chosen_ : dict
         The value chosen for each "auto"; absent without base classes.
     coef_, intercept_ : arrays (N, axes) and (N,)
         The head, for features after ``transform_``.
-    transform_ : FeatureTransform
-        Transform of raw features to the space of the bank.
-    power_ : float
-        The power in use.
+    transform_, power_ : FeatureTransform and float
+        Transform of raw features to the space of the bank, and its power.
     support_, support_labels_ : arrays (samples, V) and (samples,)
         Support samples and their labels.
     is_new_, balance_ : array (N,) and float
         With ``include_base``: which classes are new, and the shift of their intercepts for ``base_loss``.
     probability_temperature_ : float
         Divisor of the logits for probabilities.
-    transfer_weights_ : array (targets, B)
-        How much each base class lends to each target; each row sums to 1.
-    target_labels_ : array (targets,)
-        The class of each target.
+    transfer_weights_, target_labels_ : arrays (targets, B) and (targets,)
+        How much each base class lends to each target, in rows that sum to 1, and the class of the target.
     calibrated_means_ : array (targets, axes)
         Means of the calibrated Gaussians.
     base_names_, base_means_ : arrays (B,) and (B, axes)
         Names and means of the base classes.
     own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
-        Further numbers for ``explain``, see the module ``hotshot.model.attribution``: the contribution of each sample
-        to its calibrated mean, derivatives of the loss in the logits of calibrated means and samples, and typical
-        variances.
+        Further numbers for ``explain``, see the module ``hotshot.model.attribution``.
     learned_cost_, plan_ : arrays (B, targets)
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int
         Number of transport problems of the fit by status.
     converged_ : bool
         Whether the head reached its minimum; if not, there was a ``ConvergenceWarning``.
-    extractor_ : str or None
-        Name of the extractor of the base features, if known.
-    feature_space_ : FeatureSpace or None
-        Usual norms and directions of the base samples; a ``FeatureSpaceWarning`` reports samples that differ.
+    extractor_, feature_space_ : str or None, FeatureSpace or None
+        Extractor, usual norms and directions of the base samples; a ``FeatureSpaceWarning`` reports others.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -231,13 +208,13 @@ class HOTClassifier(CalibratedClassifier):
     sample_weights: str = parameter(Space.sample_weights, StrOptions({"uniform", "classifier"}))
     temperature: float = parameter(Space.temperature, POSITIVE)
     covariance: str = parameter(Space.covariance, NameIn(COVARIANCE_FORMS))
-    cost: str = parameter("hierarchical", NameIn(COSTS, NEAREST))
+    cost: str = parameter("hierarchical", NameIn(COSTS), StrOptions({NEAREST}))
     epsilon: float | str = chosen((0.02, 0.005, 0.05), POSITIVE)
-    cost_scale: str = parameter("published", StrOptions(set(COST_SCALES)))
+    cost_scale: str = parameter("published", StrOptions({*COST_SCALES}))
     n_retrieved: int | str | None = parameter("auto", COUNT, AUTO, None)
     mix: float | str = parameter("auto", SHARE, AUTO)
     alpha: float = parameter(0.0, NOT_NEGATIVE)
-    alpha_rule: str = parameter("entries", StrOptions(set(ALPHA_RULES)))
+    alpha_rule: str = parameter("entries", StrOptions({*ALPHA_RULES}))
     per: str = parameter("class", StrOptions({"class", "sample"}))
     head: str = parameter("bound", NameIn(HEADS))
     n_generated: int | str = chosen((300, 50), COUNT)
@@ -250,30 +227,13 @@ class HOTClassifier(CalibratedClassifier):
 
 
 def parameter_set(name: str, **changes: Any) -> dict[str, Any]:
-    """Published parameters of ``HOTClassifier`` by name, with changes.
+    """Published parameters of ``HOTClassifier`` by name, with ``changes``.
 
     "paper" is the method as printed: eq. 10 for the means, temperature 1. "authors" is the authors' program: means
     mixed by 0.7, temperature 0.3, and 1e-6 added before the power. Both leave the base features untransformed, use
     the power of miniImageNet (0.5; the paper uses 1 for tieredImageNet and CUB and 0.8 for CIFAR-FS), and depend on
     the scale of the features through alpha and C: they were chosen on the penultimate ReLU features of a WideResNet,
     and ``fit`` warns if features are far from that scale.
-
-    Parameters
-    ----------
-    name : {"paper", "authors"}
-        Name of the set.
-    **changes
-        Parameters to replace or to add.
-
-    Returns
-    -------
-    dict
-        Parameters for ``HOTClassifier(base, **parameters)``.
-
-    See Also
-    --------
-    HOTClassifier : The meaning of each parameter.
-    load_parameters : Parameters that ``tune`` found.
 
     Examples
     --------
@@ -294,21 +254,7 @@ def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[st
 
 
 def load_parameters(path: str | Path) -> dict[str, Any]:
-    """Read parameters of ``HOTClassifier`` from a file that ``tune`` wrote.
-
-    Parameters
-    ----------
-    path : path
-        A ``.json`` file of parameters.
-
-    Returns
-    -------
-    dict
-        Parameters for ``HOTClassifier(base, **parameters)`` or ``InputClassifier(encoder, base, **parameters)``.
-
-    See Also
-    --------
-    tune : Find parameters on validation classes.
+    """Read parameters of ``HOTClassifier`` or ``InputClassifier`` from a ``.json`` file that ``tune`` wrote.
 
     Examples
     --------

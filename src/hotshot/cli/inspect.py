@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +56,7 @@ def inspect(
     wants_choice = settings and inspection.ok and len(base) == 1 and (is_bank(file) or novel is not None)
     choice = _settings_of(file, console) if wants_choice else None
     if json:
-        print_json({**document(inspection), **({} if choice is None else {"settings": choice.to_json()})})
+        print_json({**document(inspection), **({} if choice is None else {"settings": asdict(choice)})})
     else:
         _show(inspection, console)
         if choice is not None:
