@@ -420,8 +420,7 @@ class CalibratedClassifier(FewShotClassifier):
         """Add new classes, none of which the model has; it is then that of a fit to all support samples at once.
 
         The transport is solved again for all new classes, because it couples them. With ``include_base`` the rows of
-        base classes are kept and those of new classes are trained from their current weights, which does not change
-        their minimum; without it the head is trained from the start.
+        base classes are kept.
         """
         X, y = self._validated(X, y)
         present = np.intersect1d(y, self.classes_)
@@ -464,7 +463,7 @@ class CalibratedClassifier(FewShotClassifier):
         return self.learn_again(self.support_[stays], self.support_labels_[stays], self.base)
 
     def learn_again(self, X: np.ndarray, y: np.ndarray, base: Any) -> Self:
-        """Fit to other support samples, or another bank, from the current weights; a fit that fails changes nothing."""
+        """Fit to other support samples, or another bank; a fit that fails changes nothing."""
         grown = unfitted(self, same_features=True)
         grown.base, grown._before = base, snapshot(self)
         grown._learn(X, y)

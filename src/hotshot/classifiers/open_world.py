@@ -87,8 +87,7 @@ def fit_with_base(
     """Make a classifier of new classes predict base classes too; support (1, S, V) and labels (S,) of new classes.
 
     It sets ``classes_`` and what tells old and new ones apart, and returns the head of all classes, as of a batch of
-    one, and the classifier of the base classes. A model that has grown gives its rows: those of new classes are the
-    start, those of base classes stay.
+    one, and the classifier of the base classes, whose rows stay when a model grows.
     """
     require_samples(bank)
     if method.head != "bound" or not model.power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
@@ -98,11 +97,8 @@ def fit_with_base(
     new_names = model.classes_
     transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(new_names))
     model.base_head_ = np.array([float(method.n_generated), float(method.C)])
-    old, start = _old_classes(model, bank, base, method), None
-    if rows := _rows_before(model, bank, is_new=True):
-        nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
-        start = np.stack([rows.get(name, nothing) for name in new_names.tolist()])
-    new = train_new(base, old, gaussians, support[0], labels, method, start)
+    old = _old_classes(model, bank, base, method)
+    new = train_new(base, old, gaussians, support[0], labels, method)
     # What new classes take from old ones is measured on samples that no row was trained on.
     apart, new_apart = old.without_held_out or old, new
     if apart is not old:
@@ -130,19 +126,9 @@ def scores_of_base(old: OldClasses, known: KnownClasses, is_new: np.ndarray) -> 
 
 
 def _old_classes(model: Any, bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
-    """The classifier of the base classes in this space, trained once and kept with the bank.
-
-    A loaded model has its rows already, unless its parameters have changed since.
-    """
+    """The classifier of the base classes in this space, trained once and kept with the bank."""
     trained: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
-    key, rows, before = tuple(model.base_head_.tolist()), None, model._before
-    rows_by_name = _rows_before(model, bank, is_new=False)
-    if (
-        rows_by_name.keys() == set(bank.names.tolist())
-        and np.array_equal(before.base_head_, model.base_head_)
-        and base.transform.same_as(before.transform_)
-    ):
-        rows = np.stack([rows_by_name[name] for name in bank.names.tolist()])
+    key, rows = tuple(model.base_head_.tolist()), _rows_before(model, bank, base)
     if rows is not None and key not in trained:
         # Rows from a file are used only by the model of that file.
         key = *key, array_hash(rows)
@@ -151,15 +137,20 @@ def _old_classes(model: Any, bank: BaseClasses, base: PreparedBase, method: Meth
     return trained[key]
 
 
-def _rows_before(model: Any, bank: BaseClasses, is_new: bool) -> dict[Any, np.ndarray]:
-    """Rows of new classes, or of base classes, by class, of the model before it grew; none if its bank grew."""
+def _rows_before(model: Any, bank: BaseClasses, base: PreparedBase) -> np.ndarray | None:
+    """Rows of the base classes (B, V + 1) in the model before it grew; None if its bank or parameters have changed."""
     before = model._before
-    if before is None or before.is_new_ is None or before.base.fingerprint != bank.fingerprint:
-        return {}
-    rows = np.concatenate([before.coef_, before.intercept_[:, None]], axis=1)
-    rows[before.is_new_, -1] -= before.balance_
-    of_kind = before.is_new_ == is_new
-    return dict(zip(before.classes_[of_kind].tolist(), rows[of_kind], strict=True))
+    if (
+        before is None
+        or before.is_new_ is None
+        or before.base.fingerprint != bank.fingerprint
+        or not np.array_equal(before.base_head_, model.base_head_)
+        or not base.transform.same_as(before.transform_)
+    ):
+        return None
+    rows = np.concatenate([before.coef_, before.intercept_[:, None]], axis=1)[~before.is_new_]
+    order = np.argsort(bank.names, kind="stable")
+    return np.asarray(rows[np.argsort(order)])
 
 
 def _shifted(rows: np.ndarray, shift: float) -> np.ndarray:
