@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
@@ -24,7 +23,7 @@ from hotshot.classifiers.models import loaded
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
 from hotshot.classifiers.rival import plain_transform
 from hotshot.classifiers.suggestions import Suggestions, suggest
-from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
+from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning, warn_user
 from hotshot.labels import joined_labels
 from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
@@ -96,10 +95,9 @@ class CalibratedClassifier(FewShotClassifier):
         base, method = bank.prepare(self._space(settings)), self._method(settings)
         proxy = COSTS[method.cost].proxy if method.cost in COSTS else None
         if not base.buckets and proxy is not None:
-            warnings.warn(
+            warn_user(
                 f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' is used instead.",
                 NoSamplesWarning,
-                stacklevel=2,
             )
             method = replace(method, cost=proxy)
         return base, method
@@ -211,10 +209,9 @@ class CalibratedClassifier(FewShotClassifier):
     def _set_converged(self, converged: bool) -> None:
         self.converged_ = converged
         if not converged:
-            warnings.warn(
+            warn_user(
                 f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     # --- predictions
@@ -481,10 +478,9 @@ def _warn_of_scale(base: PreparedBase, name: str) -> None:
     deviation = float(np.sqrt(base.spectrum.mean()))
     low, high = USUAL_DEVIATION
     if not low <= deviation <= high:
-        warnings.warn(
+        warn_user(
             f"{name} without normalisation depends on the scale of the features through alpha and C, and the standard "
             f"deviation within base classes is {deviation:.2g} (usually {low:g} to {high:g}): rescale the features, or "
             "use the default normalize='centre-l2' with alpha=0.",
             ScaleWarning,
-            stacklevel=4,
         )

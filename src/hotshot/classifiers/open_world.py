@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers.held_out import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, fit_temperature
 from hotshot.classifiers.rival import require_samples
-from hotshot.errors import OpenWorldWarning, ParameterError
+from hotshot.errors import OpenWorldWarning, ParameterError, warn_user
 from hotshot.method import Method
 from hotshot.method.heads.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.hot import FittedTasks, calibrate_tasks
@@ -74,10 +73,8 @@ class OutlierDetector:
             )
         else:
             return
-        warnings.warn(
-            f"{reason}: the share of rejected samples of new classes may be far from {reject:g}.",
-            OpenWorldWarning,
-            stacklevel=6,
+        warn_user(
+            f"{reason}: the share of rejected samples of new classes may be far from {reject:g}.", OpenWorldWarning
         )
 
 
