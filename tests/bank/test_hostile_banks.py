@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 
 import numpy as np
@@ -17,6 +16,7 @@ from hotshot.bank.covariances import Dense
 from hotshot.errors import HotshotError, InputError
 from hotshot.files import objects
 from hotshot.files.tensors import map_tensors, write_tensors
+from spoilt_folders import DELETED, INSTEAD, changed_fields, check_sentence, cut_short, replaced
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::hotshot.errors.NoSamplesWarning"
@@ -52,13 +52,6 @@ def full_bank(sound_banks, tmp_path):
 def copied(source, target):
     shutil.copytree(source, target)
     return target
-
-
-def check_sentence(error):
-    text = str(error)
-    assert "\n" not in text
-    assert len(text) < 700
-    assert text.endswith(".")
 
 
 def check_refused(folder, message=None):
@@ -127,40 +120,15 @@ def test_the_bank_to_spoil_is_sound(bank_folder):
 
 
 def test_every_file_cut_short_anywhere_is_refused(bank_folder):
-    for name in files_of(bank_folder):
-        file = bank_folder / name
-        whole = file.read_bytes()
-        lengths = {0, 1, 7, 8, 9, *range(0, len(whole), max(1, len(whole) // 15)), len(whole) - 2}
-        for length in sorted(lengths - {len(whole) - 1}):
-            file.write_bytes(whole[:length])
-            check_refused(bank_folder)
-        if name.endswith("safetensors"):
-            file.write_bytes(whole + b"\0")
-            check_refused(bank_folder)
-        file.write_bytes(whole)
+    for _ in cut_short(bank_folder):
+        check_refused(bank_folder)
     assert BaseClasses.load(bank_folder).counts.sum() == 14
 
 
-@pytest.mark.parametrize("instead", ["nothing", "a folder", "a dangling link", "a pipe", "an empty file", "HTML"])
+@pytest.mark.parametrize("instead", INSTEAD)
 def test_every_file_replaced_is_refused(bank_folder, instead):
-    for name in files_of(bank_folder):
-        file = bank_folder / name
-        whole = file.read_bytes()
-        file.unlink()
-        if instead == "a folder":
-            file.mkdir()
-        elif instead == "a dangling link":
-            file.symlink_to("nowhere")
-        elif instead == "a pipe":
-            os.mkfifo(file)
-        elif instead != "nothing":
-            file.write_text("" if instead == "an empty file" else "<!DOCTYPE html>\n<html></html>")
+    for _ in replaced(bank_folder, instead):
         check_refused(bank_folder)
-        if file.is_dir():
-            file.rmdir()
-        else:
-            file.unlink(missing_ok=True)
-        file.write_bytes(whole)
 
 
 def test_an_endless_description_is_not_read(full_bank, monkeypatch):
@@ -217,53 +185,17 @@ def test_descriptions_that_contradict_the_files_are_refused(full_bank, message):
     check_refused(full_bank, message)
 
 
-def paths_of(value, path=()):
-    """Every place in nested JSON; of lists that are all alike the first only."""
-    if path:
-        yield path
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from paths_of(item, (*path, key))
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            if i == 0 or not same_kind(item, value[0]):
-                yield from paths_of(item, (*path, i))
-
-
-def same_kind(a, b):
-    """Whether two values of JSON are built alike."""
-    return a.keys() == b.keys() if isinstance(a, dict) and isinstance(b, dict) else type(a) is type(b)
-
-
-def at(value, path):
-    for key in path:
-        value = value[key]
-    return value
-
-
-DELETED = object()
-OTHERS = [
-    DELETED, None, True, -1, 2.5, 10**30, float("nan"), "text", [], {}, [[1.0]], {"tensor": "nothing"},
-    {"type": "Dense"},
-]  # fmt: skip
+OTHERS = [None, True, -1, 2.5, 10**30, float("nan"), "text", [], {}, [[1.0]], {"tensor": "nothing"}, {"type": "Dense"}]
 
 
 def check_every_field(folder, content, write, is_harmless, others=OTHERS):
     """Every field of nested JSON, deleted or replaced by others, is refused or harmless."""
     accepted = set()
-    for path in paths_of(content):
-        for other in others:
-            copy = json.loads(json.dumps(content))
-            parent = at(copy, path[:-1])
-            if other is DELETED:
-                del parent[path[-1]]
-            else:
-                parent[path[-1]] = other
-            write(copy)
-            if not is_refused(folder, predict=path not in accepted):
-                accepted.add(path)
-                same = other is not DELETED and other == at(content, path)
-                assert same or is_harmless(path, other), f"{path} {other!r} was accepted"
+    for path, other, changed in changed_fields(content, others):
+        write(changed)
+        if not is_refused(folder, predict=path not in accepted):
+            accepted.add(path)
+            assert is_harmless(path, other), f"{path} {other!r} was accepted"
 
 
 def test_every_field_of_the_description_deleted_or_retyped_is_refused(bank_folder):

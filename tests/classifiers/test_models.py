@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 
@@ -27,6 +26,7 @@ from hotshot.classifiers import METHOD_NAMES, DiscriminantClassifier, models, na
 from hotshot.classifiers.models import UnloadedBase
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
+from spoilt_folders import DELETED, INSTEAD, changed_fields, check_sentence, cut_short, replaced
 
 WIDTH = 6
 BASE = ragged_bank(width=WIDTH)
@@ -376,13 +376,6 @@ def spoilt(request, sound_models, tmp_path):
     return type(SPOILT[request.param]), tmp_path / "one.model"
 
 
-def check_sentence(error):
-    text = str(error)
-    assert "\n" not in text
-    assert len(text) < 700
-    assert text.endswith(".")
-
-
 def check_refused(kind, folder, message=None):
     with pytest.raises(InputError, match=message) as error:
         kind.load(folder)
@@ -406,49 +399,16 @@ def accepted(kind, folder):
 
 def test_every_file_cut_short_anywhere_is_refused(spoilt):
     kind, folder = spoilt
-    for file in sorted(folder.iterdir()):
-        whole = file.read_bytes()
-        lengths = {0, 1, 7, 8, 9, *range(0, len(whole), max(1, len(whole) // 25)), len(whole) - 3}
-        # A text that lacks its last line feed is whole.
-        for length in sorted(lengths - {len(whole) - 1}):
-            file.write_bytes(whole[:length])
-            check_refused(kind, folder)
-        file.write_bytes(whole)
+    for _ in cut_short(folder):
+        check_refused(kind, folder)
     assert accepted(kind, folder)
 
 
-@pytest.mark.parametrize("instead", ["nothing", "a folder", "a dangling link", "a pipe", "an empty file", "HTML"])
-@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
-def test_every_file_replaced_is_refused(sound_models, tmp_path, name, instead):
+@pytest.mark.parametrize("instead", INSTEAD)
+def test_every_file_replaced_is_refused(sound_models, tmp_path, instead):
     shutil.copytree(sound_models / "hot", tmp_path / "one.model")
-    file = tmp_path / "one.model" / name
-    file.unlink()
-    if instead == "a folder":
-        file.mkdir()
-    elif instead == "a dangling link":
-        file.symlink_to("nowhere")
-    elif instead == "a pipe":
-        os.mkfifo(file)
-    elif instead != "nothing":
-        file.write_text("" if instead == "an empty file" else "<!DOCTYPE html>\n<html></html>")
-    check_refused(HOTClassifier, tmp_path / "one.model")
-
-
-def paths_of(value, path=()):
-    if path:
-        yield path
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from paths_of(item, (*path, key))
-    elif isinstance(value, list):
-        for i, item in enumerate(value[:2]):
-            yield from paths_of(item, (*path, i))
-
-
-def at(value, path):
-    for key in path:
-        value = value[key]
-    return value
+    for _ in replaced(tmp_path / "one.model", instead):
+        check_refused(HOTClassifier, tmp_path / "one.model")
 
 
 OTHERS = [
@@ -462,29 +422,16 @@ ESSENTIAL = {
 
 def test_every_field_deleted_or_retyped_is_refused_or_harmless(spoilt):
     kind, folder = spoilt
-    whole = (folder / "model.json").read_text()
-    content = json.loads(whole)
-    taken = []
-    for path in paths_of(content):
-        for other in ["delete", *OTHERS]:
-            changed = json.loads(whole)
-            parent = at(changed, path[:-1])
-            if other == "delete":
-                del parent[path[-1]]
-            elif other == parent[path[-1]]:
-                continue
-            else:
-                parent[path[-1]] = other
-            (folder / "model.json").write_text(json.dumps(changed))
-            if accepted(kind, folder):
-                taken.append((path, other))
-    for path, other in taken:
+    for path, other, changed in changed_fields(json.loads((folder / "model.json").read_text()), OTHERS):
+        (folder / "model.json").write_text(json.dumps(changed))
+        if not accepted(kind, folder):
+            continue
         # Another power, scale or offset, or other labels, make another model, which is as sound.
         labels = "classes_" in path and isinstance(other, (str, dict))
-        another = other != "delete" and (labels or path[-1] in ("power", "offset", "scale", "unit", "objects"))
+        another = other is not DELETED and (labels or path[-1] in ("power", "offset", "scale", "unit", "objects"))
         assert another or not ESSENTIAL & set(path), f"{path} {other!r} was accepted"
         # No parameter falls back to its default.
-        assert not (path[0] == "parameters" and other == "delete"), path
+        assert not (path[0] == "parameters" and other is DELETED), path
 
 
 def rewritten(folder, change):
