@@ -71,7 +71,6 @@ EXAMPLES = {
     "weights": lambda: figures.weights(
         numbers(12), {"_first": numbers(12, seed=1), "$y$": numbers(12, seed=2)}, names(12), title="Weights"
     ),
-    "ranking": lambda: figures.ranking(names(10), -np.sort(-numbers(10)), label="weight $w$", title=HOSTILE[0] * 3),
     "numbered panels": lambda: figures.weight_panels(
         {"$y$": (numbers(60), []), HOSTILE[2] * 3: (numbers(60, seed=1), [])},
         label="weight $m$",

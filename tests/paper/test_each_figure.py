@@ -108,13 +108,6 @@ def test_true_weights_go_down_and_learned_ones_follow():
     assert axes.get_xlim()[1] > 0.6
 
 
-def test_rankings_go_down_with_a_number_at_each_bar():
-    axes = figures.ranking(["a", "b", "c"], [68.57, 9.0, 0.0], label="gain").axes[0]
-    assert ticks(axes.yaxis) == ["a", "b", "c"]
-    assert axes.yaxis_inverted()
-    assert [text.get_text() for text in axes.texts] == ["68.6", "9", "0"]
-
-
 def test_stars_are_support_and_diamonds_generated():
     given = examples.panel(3.0)
     axes = figures.embedding({"hot": given}, list("abcd")).axes[0]

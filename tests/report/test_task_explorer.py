@@ -37,8 +37,8 @@ def test_accuracies_are_those_of_an_evaluation(estimator, shots):
     tasks = explore(estimator, X, episodes(shots), range(8))
     assert [task["right"] / task["asked"] for task in tasks] == pytest.approx(found["it", shots].accuracies)
     for task in tasks:
-        assert task["n_wrong"] == task["asked"] - task["right"]
-        assert sum(own["right"] for own in task["classes"]) == task["right"]
+        assert len(task["wrong"]) == task["asked"] - task["right"]
+        assert sum(truth == chosen for *_, truth, chosen, _ in task["queries"]) == task["right"]
 
 
 def test_rows_are_those_of_the_samples():

@@ -281,20 +281,6 @@ def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, 
     return figure
 
 
-def ranking(names: Sequence[Any], values: Sequence[float], *, label: str, title: str = "") -> Figure:
-    """Values (n,) as horizontal bars from the top, each with its name and number."""
-    pitch = row_pitch(len(names), 13.0)
-    with drawing(COLUMN, len(names) * pitch / POINTS + 0.45, title) as (figure, _):
-        axes = figure.subplots()
-        axes.bar_label(axes.barh(np.arange(len(names)), values, height=0.68), fmt="%.3g", padding=2, fontsize=SMALL)
-        # Room for the numbers beside the longest bars.
-        axes.margins(x=0.17)
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlabel(label)
-        name_rows(axes, names, pitch)
-    return figure
-
-
 def weights(truth: np.ndarray, learned: Mapping[str, np.ndarray], names: Sequence[Any], *, title: str = "") -> Figure:
     """True weights (B,) of the base classes as bars, largest on top, and on them what each method has learned."""
     order = np.argsort(-truth, kind="stable")
@@ -318,10 +304,10 @@ def weight_panels(
     A panel with names for its bars has the width of a page; without, bars are numbered.
     """
     is_named = all(len(names) for _, names in panels.values())
-    width, height = (PAGE, 1.6) if is_named else (COLUMN, 1.15)
+    width, height, letters = (PAGE, 1.6, 90) if is_named else (COLUMN, 1.15, 50)
     with drawing(width, height * len(panels) + 0.2, title) as (figure, legend):
         all_axes = figure.subplots(len(panels), 1, sharex=not is_named, sharey=True, squeeze=False)[:, 0]
-        for axes, heading, (values, names) in zip(all_axes, fitted(panels, 90), panels.values(), strict=True):
+        for axes, heading, (values, names) in zip(all_axes, fitted(panels, letters), panels.values(), strict=True):
             places = np.arange(len(values)) + (not is_named)
             axes.bar(places, values, width=0.75)
             legend["equal weights"] = axes.axhline(values.mean(), linestyle="--", color="C1", linewidth=0.9)

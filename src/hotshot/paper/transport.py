@@ -150,9 +150,9 @@ def run_nearest(setting: Setting) -> Findings:
     )
     first = loans[0]
     names, values = zip(*first.lenders[:TOP], strict=True)
-    figure = figures.ranking(
+    figure = figures.grouped_bars(
         _readable(names),
-        [100 * value for value in values],
+        {"weight": [Number(100 * value) for value in values]},
         label="share of the borrowed mean in %",
         title=f"Base classes that lend most to “{readable(first.label)}”, {setting.features.title}",
     )

@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import confusion_matrix
 from threadpoolctl import threadpool_limits
 
 from hotshot.arrays import array_hash, check_features
@@ -366,7 +365,6 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
     targets = np.searchsorted(classes, task.support_labels).tolist()
     similarity = 1 - cosine(queries, support)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :NEAREST]
-    base = {name: b for b, name in enumerate(model.base_names_)}
     support_points = zip(places, targets, task.support.tolist(), strict=False)
     query_points = zip(places[len(targets) :], truth.tolist(), chosen.tolist(), task.query.tolist(), strict=True)
     return {
@@ -374,31 +372,27 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
         "right": int(np.sum(chosen == truth)),
         "asked": len(truth),
         "names": np.searchsorted(episodes.names, classes).tolist(),
-        "classes": _classes(model, task, explanation, confusion_matrix(truth, chosen, labels=range(len(classes)))),
+        "classes": _classes(model, task, explanation),
         "support": [[*place, *numbers] for place, *numbers in support_points],
         "queries": [[*place, *numbers] for place, *numbers in query_points],
         "nearest": [
             [(int(s), round(float(row[s]), 2)) for s in best] for row, best in zip(similarity, nearest, strict=True)
         ],
         "wrong": [
-            {"query": int(i), **_why(reason, task.support, base)}
+            {"query": int(i), **_why(reason, task.support, [*model.base_names_])}
             for i, reason in zip(shown, explanation.reasons, strict=True)
         ],
-        "n_wrong": len(wrong),
     }
 
 
-def _classes(
-    model: CalibratedClassifier, task: Task, explanation: Explanation, confusion: np.ndarray
-) -> list[dict[str, Any]]:
-    """What each class had from its support and its lenders, and how its queries went: right classes are in rows."""
+def _classes(model: CalibratedClassifier, task: Task, explanation: Explanation) -> list[dict[str, Any]]:
+    """What each class had from its support and its lenders."""
     classes = []
-    for c, (label, counts) in enumerate(zip(model.classes_, confusion, strict=True)):
+    for label in model.classes_:
         # The mean over the support samples where each has its own transfer weights.
         weights = model.transfer_weights_[model.target_labels_ == label].mean(axis=0)
         order = np.argsort(-weights, kind="stable")
         order = order[weights[order] > 0]
-        taken_for = [[int(o), int(counts[o])] for o in np.argsort(-counts, kind="stable") if counts[o] and o != c]
         classes.append(
             {
                 "rows": task.support[task.support_labels == label].tolist(),
@@ -406,21 +400,18 @@ def _classes(
                 "lenders": [[int(b), _rounded(weights[b])] for b in order[:TOP_LENDERS]],
                 "others": len(order[TOP_LENDERS:]),
                 "others_share": _rounded(weights[order[TOP_LENDERS:]].sum()),
-                "asked": int(counts.sum()),
-                "right": int(counts[c]),
-                "taken_for": taken_for,
             }
         )
     return classes
 
 
-def _why(reason: Reason, rows: np.ndarray, base: dict[Any, int]) -> dict[str, Any]:
+def _why(reason: Reason, rows: np.ndarray, base_names: list[Any]) -> dict[str, Any]:
     """What the gap between the class chosen and the right one is made of, and what gives most to either side of it."""
+    places = {name: b for b, name in enumerate(base_names)}
     evidence = {
-        "examples": [[int(rows[e.index]), _rounded(e.similarity), _rounded(e.contribution)] for e in reason.examples],
+        "examples": [[int(rows[e.index]), *map(_rounded, (e.similarity, e.contribution))] for e in reason.examples],
         "lenders": [
-            [base[x.name], _rounded(x.weight), _rounded(x.rival_weight), _rounded(x.contribution)]
-            for x in reason.lenders
+            [places[x.name], *map(_rounded, (x.weight, x.rival_weight, x.contribution))] for x in reason.lenders
         ],
     }
     why: dict[str, Any] = {

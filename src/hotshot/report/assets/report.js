@@ -79,6 +79,10 @@ function openTarget() {
 function taskParts(data, task, prefix) {
   const label = (c) => data.classes[task.names[c]];
   const classes = task.names.map((_, c) => c);
+  // Queries of a right class (rows) by the answer (columns).
+  const counts = classes.map((truth) => classes.map((chosen) => task.queries.filter((q) => q[2] === truth && q[3] === chosen).length));
+  const asked = (c) => counts[c].reduce((sum, count) => sum + count, 0);
+  const n_wrong = task.asked - task.right;
   const largest = Math.max(...task.classes.flatMap((own) => own.lenders.map(([, weight]) => weight)), 1e-9);
   const known = (row) => {
     const [id, text, image] = data.inputs.rows[row] || [];
@@ -142,14 +146,11 @@ function taskParts(data, task, prefix) {
 
   function confusion() {
     if (classes.length > MOST_CONFUSED) return [];
-    const asked = Math.max(...task.classes.map((own) => own.asked));
+    const most = Math.max(...classes.map(asked));
     const head = classes.map((c) => made("th", { scope: "col", title: label(c) }, dot(c), made("span.unseen", label(c))));
-    const cell = (truth, chosen) => {
-      const count = task.queries.filter((query) => query[2] === truth && query[3] === chosen).length;
-      return made(truth === chosen ? "td.hit" : "td.miss", { "--share": percent(count / asked, 0) }, String(count || "·"));
-    };
+    const cell = (count, kind) => made(kind, { "--share": percent(count / most, 0) }, String(count || "·"));
     const rows = classes.map((truth) => made("tr", made("th", { scope: "row" }, dot(truth), name(label(truth), 40)),
-      ...classes.map((chosen) => cell(truth, chosen))));
+      ...counts[truth].map((count, chosen) => cell(count, truth === chosen ? "td.hit" : "td.miss"))));
     const corner = made("td", made("span.unseen", "right class"));
     return [made("h5.apart", "Confusion: right class in rows, answer in columns"),
       made("div.narrow", made("table.confusion", made("thead", made("tr", corner, ...head)), made("tbody", ...rows)))];
@@ -158,7 +159,7 @@ function taskParts(data, task, prefix) {
   function overview() {
     const legend = classes.map((c) => [dot(c), name(label(c), 40)]);
     legend.push([made("span.dot.support"), "support"]);
-    if (task.n_wrong) legend.push([made("span.dot.error"), "wrong: click to see why"]);
+    if (n_wrong) legend.push([made("span.dot.error"), "wrong: click to see why"]);
     const cards = [made("div.card", made("h5", "Support and queries in the plane of the logits"), map(), list("ul.legend", legend))];
     if (task.methods) cards.push(made("div.card.others", ...methods()));
     cards.at(-1).append(...confusion());
@@ -166,8 +167,9 @@ function taskParts(data, task, prefix) {
   }
 
   function classCard(own, c) {
-    const right = fact(`${own.right} of ${own.asked} queries right`);
-    own.taken_for.forEach(([other, times], i) => right.append(i ? ", " : "; taken for ", name(label(other), 60), ` ${times}×`));
+    const right = fact(`${counts[c][c]} of ${asked(c)} queries right`);
+    const others = classes.filter((other) => other !== c && counts[c][other]).sort((a, b) => counts[c][b] - counts[c][a]);
+    others.forEach((other, i) => right.append(i ? ", " : "; taken for ", name(label(other), 60), ` ${counts[c][other]}×`));
     const bars = list("ol.bars", own.lenders.map(([b, weight]) =>
       [name(data.base[b], Infinity, "bdi.name"), bar(weight / largest, colour(c)), made("span.value", small(weight))]));
     const more = [made("span.name", `${own.others} more together`), made("span"), made("span.value", small(own.others_share))];
@@ -207,9 +209,9 @@ function taskParts(data, task, prefix) {
   }
 
   function mistakes() {
-    if (!task.n_wrong) return made("div.errors", made("h5", `All ${task.asked} queries are right.`));
+    if (!n_wrong) return made("div.errors", made("h5", `All ${task.asked} queries are right.`));
     const details = task.wrong.map(mistake);
-    const box = made("div.errors", made("h5", task.n_wrong === 1 ? "One query is wrong" : `${task.n_wrong} queries are wrong`),
+    const box = made("div.errors", made("h5", n_wrong === 1 ? "One query is wrong" : `${n_wrong} queries are wrong`),
       made("p.note", "The most confident mistakes first. The gap is the logit of the class chosen minus that of the right "
         + "class. Support samples of both classes contribute to it, and so do base classes through the means that they lend; positive "
         + "contributions are for the class chosen, negative ones for the right class. The rest is other classes, covariances and "
@@ -223,7 +225,7 @@ function taskParts(data, task, prefix) {
       });
       box.append(more);
     }
-    if (task.n_wrong > details.length) box.append(made("p.note", `${task.n_wrong - details.length} more are left out of this file.`));
+    if (n_wrong > details.length) box.append(made("p.note", `${n_wrong - details.length} more are left out of this file.`));
     return box;
   }
 
