@@ -291,9 +291,10 @@ def cub(tree: Tree, sure: bool) -> Contents | str:
     files, numbers, classes = (_by_number(tree.files[name]) for name in _CUB_LISTS)
     split_of = {name: ("base", "val", "base", "novel")[(number - 1) % 4] for number, name in classes.items()}
     lists: dict[str, dict[str, str]] = {split: {} for split in split_of.values()}
+    by_text = {str(number): name for number, name in classes.items()}
     for image, file in files.items():
-        name = classes.get(int(numbers.get(image, "0")), "")
-        if not name:
+        name = by_text.get(numbers.get(image, ""))
+        if name is None:
             raise damaged(
                 f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
             )
