@@ -65,8 +65,7 @@ def test_weights_under_other_names_give_the_same_features(pair, tmp_path, nest):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
-@pytest.mark.parametrize("prefix", ["", "x."])
-@pytest.mark.parametrize("suffix", ["pt", "safetensors"])
+@pytest.mark.parametrize(("suffix", "prefix"), [("pt", ""), ("pt", "x."), ("safetensors", "")])
 def test_weights_of_every_precision_are_read(tmp_path, suffix, prefix, dtype):
     class Scaled(nn.Module):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Training of backbones on base classes, with the rotations and manifold mixup of S2M2; interrupted trainings resume."""
+"""Training of backbones on base classes, with the rotations and manifold mixup of S2M2; it resumes."""
 
 import math
 import random
