@@ -18,7 +18,6 @@ from hotshot.bank.space import LEAST_TO_CHOOSE
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
 from hotshot.classifiers.explanation import Explanation, explain_model
 from hotshot.classifiers.held_out import Confidence, confidence_on
-from hotshot.classifiers.logistic import fit_logistic
 from hotshot.classifiers.models import loaded
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
 from hotshot.classifiers.rival import plain_transform
@@ -29,6 +28,7 @@ from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.joint import OldClasses
+from hotshot.method.heads.sampled import fit_logistic
 from hotshot.method.hot import fit_tasks
 from hotshot.method.learned_cost import COSTS
 from hotshot.model.batch import BatchSolution, joint_inference

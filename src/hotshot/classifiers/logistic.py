@@ -1,4 +1,4 @@
-"""Logistic regression on unit vectors, and the one fit of logistic regression that classifiers call."""
+"""Logistic regression on unit vectors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.classifier import NUMBER, POSITIVE, POWERS, StrOptions, chosen
 from hotshot.classifiers.rival import NORMALIZE, JoinableRival, require_samples
+from hotshot.method.heads.sampled import fit_logistic
 
 # Samples of base classes to train on: at most in total, at least per class.
 MOST_POINTS, LEAST_POINTS = 2**13, 8
@@ -64,20 +64,6 @@ class LogisticClassifier(JoinableRival):
 
     def _evidence(self, X: np.ndarray) -> np.ndarray:
         return self._probabilities(self._finite_logits(X))
-
-
-def fit_logistic(
-    X: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None, **settings: Any
-) -> tuple[np.ndarray, bool]:
-    """Weights and, last, intercepts (N, V + 1) of scikit-learn's logistic regression, and whether it converged."""
-    model = LogisticRegression(max_iter=1000, **settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, labels, weights)
-    theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
-    # Of two classes scikit-learn has one vector.
-    theta = np.concatenate([-theta, theta]) / 2 if len(theta) == 1 else theta
-    return theta, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
 def some_samples(bank: BaseClasses, most: int) -> tuple[np.ndarray, np.ndarray]:

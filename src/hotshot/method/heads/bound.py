@@ -50,16 +50,8 @@ SHORTEST = 1e-8
 class Training:
     """What heads are trained on, for a batch of tasks.
 
-    Attributes
-    ----------
-    base : PreparedBase
-    gaussians : CalibratedGaussians
-    support, labels : arrays (tasks, S, V) and (tasks, S)
-        Support samples in the space of the bank, and their classes from 0.
-    n_classes : int
-    method : Method
-    seeds : sequence of seeds, one per task
-        Seeds of the sampled head.
+    ``support`` (tasks, S, V) are samples in the space of the bank, ``labels`` (tasks, S) their classes from 0;
+    ``seeds``, one per task, are for the sampled head.
     """
 
     base: PreparedBase
@@ -183,12 +175,16 @@ def head_problem(training: Training) -> HeadProblem:
 def minimise_bound(problem: HeadProblem, tolerance: float | None = None) -> Minimum:
     """The minimum from zeros; continued in double precision if single precision did not resolve it."""
     dtype = problem.points.dtype
-    start = np.zeros((len(problem.points), problem.members.shape[2], problem.points.shape[2]), dtype=dtype)
-    minimum = minimise(partial(bound_objective, problem), partial(apply_metric, problem), start, tolerance)
+
+    def minimum_from(start: np.ndarray, problem: HeadProblem) -> Minimum:
+        return minimise(partial(bound_objective, problem), partial(apply_metric, problem), start, tolerance)
+
+    tasks, _, width = problem.points.shape
+    minimum = minimum_from(np.zeros((tasks, problem.members.shape[2], width), dtype=dtype), problem)
     curvature = problem.C * problem.spectrum.max() * problem.counts.sum(axis=1).max()
     if dtype == np.float32 and not (minimum.converged.all() and curvature < LARGEST_SINGLE_CURVATURE):
-        wide, start = replace(problem, points=problem.points.astype(np.float64)), minimum.theta.astype(np.float64)
-        minimum = minimise(partial(bound_objective, wide), partial(apply_metric, wide), start, tolerance)
+        wide = replace(problem, points=problem.points.astype(np.float64))
+        minimum = minimum_from(minimum.theta.astype(np.float64), wide)
     return minimum
 
 

@@ -1,7 +1,7 @@
 """The sampled head of the paper: generate features from the calibrated Gaussians, fit logistic regression."""
 
 import warnings
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -53,65 +53,56 @@ def generate_features(
 
 
 def fit_sampled(training: Training) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Generate features and fit scikit-learn's logistic regression to them, task by task, from the bound's minimum."""
-    gaussians = training.gaussians
+    """Generate features and fit logistic regression to them, task by task, from the bound's minimum.
+
+    Each of the K Gaussians of a class yields n_generated / K features.
+    """
+    gaussians, method = training.gaussians, training.method
     covariances = gaussians.mixed_covariances(training.base)
     if not np.isfinite(covariances).all():
         raise FloatingPointError
     # scikit-learn's fit starts near its minimum, which saves half of its time.
-    start = minimise_bound(head_problem(training), ROUGH)
-    thetas, converged, slopes = start.theta.copy(), np.ones(len(start.theta), dtype=bool), []
+    start = minimise_bound(head_problem(training), ROUGH).theta
+    thetas, converged, slopes = start.copy(), np.ones(len(start), dtype=bool), []
     for task, seed in enumerate(training.seeds):
-        generated = _generated(training, task, covariances[task], np.random.default_rng(seed))
+        labels = gaussians.labels[task]
+        counts = np.maximum(1, np.round(method.n_generated / np.bincount(labels)[labels])).astype(int)
+        rng = np.random.default_rng(seed)
+        drawn = generate_features(gaussians.means[task], covariances[task], counts, rng, gaussians.alpha_factor)
+        X = np.concatenate([drawn, training.support[task]])
+        y = np.concatenate([np.repeat(labels, counts), training.labels[task]])
+        weights = np.ones(len(X), dtype=X.dtype)
+        weights[len(drawn) :] = method.support_weight
+        if not (np.isfinite(X).all() and np.isfinite(weights.sum())):
+            raise FloatingPointError
         # It needs two classes; for one, the start is the minimum.
         if training.n_classes > 1:
-            thetas[task], converged[task] = _logistic_regression(generated, training.method.C, start.theta[task])
-        slopes.append(_slopes(generated, thetas[task]))
+            thetas[task], converged[task] = fit_logistic(X, y, weights, start[task], C=method.C, solver="newton-cg")
+        # The derivatives of the loss in the logits; a Gaussian has the sum over its features.
+        errors = softmax(X @ thetas[task, :, :-1].T + thetas[task, :, -1], axis=1)
+        errors[np.arange(len(X)), y] -= 1
+        first_rows = np.concatenate([np.cumsum(counts) - counts, np.arange(len(drawn), len(X))])
+        slopes.append(np.add.reduceat(weights[:, None] * errors, first_rows, axis=0))
     return thetas, converged, np.stack(slopes)
 
 
-@dataclass(frozen=True)
-class Generated:
-    """Generated features and support samples (n, V) with classes and weights (n,), and the first row of each point."""
-
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    starts: np.ndarray
-
-
-def _generated(training: Training, task: int, covariances: np.ndarray, rng: np.random.Generator) -> Generated:
-    """Training data of one task: each of the K Gaussians of a class yields n_generated / K features."""
-    gaussians, method = training.gaussians, training.method
-    labels = gaussians.labels[task]
-    counts = np.maximum(1, np.round(method.n_generated / np.bincount(labels)[labels])).astype(int)
-    drawn = generate_features(gaussians.means[task], covariances, counts, rng, gaussians.alpha_factor)
-    X = np.concatenate([drawn, training.support[task]])
-    weights = np.ones(len(X), dtype=X.dtype)
-    weights[len(drawn) :] = method.support_weight
-    if not (np.isfinite(X).all() and np.isfinite(weights.sum())):
-        raise FloatingPointError
-    y = np.concatenate([np.repeat(labels, counts), training.labels[task]])
-    return Generated(X, y, weights, np.concatenate([np.cumsum(counts) - counts, np.arange(len(drawn), len(X))]))
-
-
-def _slopes(generated: Generated, theta: np.ndarray) -> np.ndarray:
-    """Derivatives of the loss in the logits (G + S, N): a Gaussian has the sum over its features."""
-    errors = softmax(generated.X @ theta[:, :-1].T + theta[:, -1], axis=1)
-    errors[np.arange(len(errors)), generated.y] -= 1
-    return np.asarray(np.add.reduceat(generated.weights[:, None] * errors, generated.starts, axis=0))
-
-
-def _logistic_regression(generated: Generated, C: float, start: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Weights and intercepts (N, V + 1) of classes 0 to N - 1, and whether the fit converged."""
-    model = LogisticRegression(C=C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
-    start = start if len(start) > 2 else start[1:] - start[:1]
-    model.coef_, model.intercept_ = start[:, :-1], start[:, -1]
+def fit_logistic(
+    X: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+    **settings: Any,
+) -> tuple[np.ndarray, bool]:
+    """Weights and, last, intercepts (N, V + 1) of scikit-learn's logistic regression, and whether it converged."""
+    model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=start is not None, **settings)
+    if start is not None:
+        # Of two classes scikit-learn has one vector.
+        start = start if len(start) > 2 else start[1:] - start[:1]
+        model.coef_, model.intercept_ = start[:, :-1], start[:, -1]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(generated.X, generated.y, sample_weight=generated.weights)
+        model.fit(X, labels, sample_weight=weights)
     theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
-    if len(theta) == 1:
-        theta = np.concatenate([-theta, theta]) / 2
+    theta = np.concatenate([-theta, theta]) / 2 if len(theta) == 1 else theta
     # A failed line search is a warning too.
     return theta, not any(issubclass(w.category, (UserWarning, RuntimeWarning)) for w in caught)
