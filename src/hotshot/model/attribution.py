@@ -72,8 +72,7 @@ class TrainedOn:
         of_means, of_support = np.split(self.slopes, [len(self.means)])
         samples = _contributions(of_support, self.support @ projected.T)
         if len(self.means):
-            own_gradient = of_means[self._mean_index] / np.bincount(self._mean_index)[self._mean_index, None]
-            samples += _contributions(own_gradient, self.own_parts @ projected.T)
+            samples += _contributions(of_means[self._mean_index] * self._shares, self.own_parts @ projected.T)
         both = np.isin(self.mean_labels, (first, second))
         scales, remainders = self._lent
         contributions = -(self.base_means @ projected.T) @ of_means[both].T * scales[both]
@@ -97,16 +96,21 @@ class TrainedOn:
         one_per_class = len(self.means) == self.slopes.shape[1]
         return np.argsort(self.mean_labels)[self.labels] if one_per_class else np.arange(len(self.labels))
 
+    @property
+    def _shares(self) -> np.ndarray:
+        """Share of each support sample in its calibrated mean (S, 1)."""
+        return 1 / np.bincount(self._mean_index)[self._mean_index, None]
+
     @cached_property
     def _lent(self) -> tuple[np.ndarray, np.ndarray]:
         """Lent parts of the means as multiples (G,) of the lent means, and the remainders (G, V).
 
         A rule may use more of some axes than of others: the remainder is divided by transfer weight.
         """
-        own = np.zeros_like(self.means)
-        if len(own):
-            np.add.at(own, self._mean_index, self.own_parts / np.bincount(self._mean_index)[self._mean_index, None])
-        lent, whole = self.means - own, self.weights @ self.base_means
+        lent = self.means.copy()
+        if len(lent):
+            np.add.at(lent, self._mean_index, -self.own_parts * self._shares)
+        whole = self.weights @ self.base_means
         lengths = np.sum(whole * whole, axis=1)
         scales = np.sum(lent * whole, axis=1) / np.where(lengths > 0, lengths, 1.0)
         return scales, lent - scales[:, None] * whole

@@ -71,14 +71,11 @@ class BatchSolution:
         Expected shares of the classes in the batch.
     means : array (tasks, N, V)
         Where the means of the classes moved to.
-    counts : array (tasks, N)
-        How many samples the queries counted as for each mean.
     """
 
     probabilities: np.ndarray
     proportions: np.ndarray
     means: np.ndarray
-    counts: np.ndarray
 
 
 def joint_inference(
@@ -131,15 +128,14 @@ def joint_inference(
         sums = worth[:, :, None] * means + counted.swapaxes(1, 2) @ queries
         change = _scores_without_own(queries, sums, worth + counts, counted) - scores
         moved_logits = logits + scale[:, None, None] * change
-    found = moved_logits + offsets[:, None, :]
+    final_logits = moved_logits + offsets[:, None, :]
     labels = _expected_labels(logits, offsets, shots, masses, evenness)
     # On average, n is smaller by the count of the query itself.
     added = counts - np.sum(counted * counted, axis=1) / np.maximum(counts, LEAST_SHARE)
     surer = np.mean((1 + 1 / shots) / (1 + 1 / (shots + added)), axis=1) ** (SHARPENING * evenness)
-    sharpness = _sharpness(found, labels, masses) * surer
-    sharpness = np.minimum(sharpness, np.full_like(sharpness, SHARPNESS[1]))
-    probabilities = softmax(sharpness[:, None, None] * found, axis=2)
-    return BatchSolution(probabilities, proportions, sums / (worth + counts)[:, :, None], counts)
+    sharpness = np.minimum(_sharpness(final_logits, labels, masses) * surer, SHARPNESS[1])
+    probabilities = softmax(sharpness[:, None, None] * final_logits, axis=2)
+    return BatchSolution(probabilities, proportions, sums / (worth + counts)[:, :, None])
 
 
 def _scores(queries: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -150,12 +146,8 @@ def _scores(queries: np.ndarray, means: np.ndarray) -> np.ndarray:
 def _scores_without_own(queries: np.ndarray, sums: np.ndarray, totals: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Scores (tasks, Q, N) with means of which each query is left out.
 
-    Parameters
-    ----------
-    sums, totals : arrays (tasks, N, V) and (tasks, N)
-        Sums of the samples of each class with all queries, and their numbers.
-    counted : array (tasks, Q, N)
-        How much each query counts in them.
+    ``sums`` (tasks, N, V) and ``totals`` (tasks, N) are of all samples of each class and all queries, in which each
+    query counts ``counted`` (tasks, Q, N).
     """
     rest = totals[:, None, :] - counted
     lengths = np.sum(queries * queries, axis=2)[:, :, None] * counted
@@ -170,7 +162,7 @@ def _scale_of_logits(logits: np.ndarray, scores: np.ndarray, masses: np.ndarray)
     scores = scores - np.mean(scores, axis=2, keepdims=True)
     length = np.sum(scores * scores * masses[:, :, None], axis=(1, 2))
     factor = np.sum(logits * scores, axis=(1, 2)) / np.where(length > 0, length, 1.0)
-    return np.where((length > 0) & (factor > 0), factor, np.zeros_like(factor))
+    return np.where((length > 0) & (factor > 0), factor, 0)
 
 
 def expected_proportions(
@@ -187,15 +179,15 @@ def expected_proportions(
     :math:`E[\alpha / (\alpha + 10) | n]`, the mean over groups by their shares: 0 if all queries are of one class, 1 if
     there are as many of each.
     """
-    n = counts
-    groups = [np.arange(n.shape[1])] if groups is None else groups
-    proportions, evenness = np.empty_like(n), np.zeros(len(n))
+    n_classes = counts.shape[1]
+    groups = [np.arange(n_classes)] if groups is None else groups
+    proportions, evenness = np.empty_like(counts), np.zeros(len(counts))
     for group in groups:
-        own = n[:, group]
-        share = (own.sum(axis=1) + len(groups) * len(group) / n.shape[1]) / (n.sum(axis=1) + len(groups))
-        within, even = _proportions_within(own)
+        within, evenness_within = _proportions_within(counts[:, group])
+        share = counts[:, group].sum(axis=1) + len(groups) * len(group) / n_classes
+        share /= counts.sum(axis=1) + len(groups)
         proportions[:, group] = share[:, None] * within
-        evenness += share * even
+        evenness += share * evenness_within
     return proportions, evenness
 
 
@@ -237,7 +229,7 @@ def _expected_labels(
     best = np.argmax(alone, axis=2)
     shared = 1 / (1 + np.take_along_axis(shots, best, axis=1))
     doubt = DOUBT * (1 - evenness) * np.sum(masses * (1 - np.max(alone, axis=2)) * shared, axis=1)
-    doubt = np.minimum(doubt, np.ones_like(doubt))[:, None, None]
+    doubt = np.minimum(doubt, 1)[:, None, None]
     return doubt * alone + (1 - doubt) * softmax(logits + offsets[:, None, :], axis=2)
 
 

@@ -55,20 +55,29 @@ class Labelled:
     support: np.ndarray
     labels: np.ndarray
 
+    def totals(self, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sums (N, V) and numbers (N,) of the samples of each class."""
+        sums = np.zeros((n_classes, self.support.shape[1]))
+        np.add.at(sums, self.labels, self.support)
+        return sums, np.bincount(self.labels, minlength=n_classes).astype(np.float64)
+
+    def logits(self, sums: np.ndarray, sizes: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Log-likelihood ratios (n, N) of samples x (n, V) in classes of these totals."""
+        return log_ratios(self.ratios, self.centre, sums / sizes[:, None], sizes, x)
+
+    def covariances(self, total: np.ndarray, size: float, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """T^2 G_k (n, C) between samples (n, V) and those of these rows (C,), for a class of this total (V,)."""
+        expected, variances = posterior(self.ratios, self.centre, total / size, size)
+        off = x - expected
+        return np.asarray((off * variances) @ off[rows].T)
+
 
 @dataclass(frozen=True)
 class Pool:
-    """Unlabelled samples (U, V).
+    """Unlabelled samples (U, V), with calibrated probabilities of the classes (U, N).
 
-    Attributes
-    ----------
-    samples : array (U, V)
-    probabilities : array (U, N)
-        Calibrated probabilities of the classes.
-    weights : array (U,)
-        Probability of each sample to belong to one of the classes at all.
-    candidates : integer array (C,)
-        Rows that may be chosen.
+    ``weights`` (U,) are the probabilities of each sample to belong to one of the classes at all; ``candidates`` (C,)
+    are the rows that may be chosen.
     """
 
     samples: np.ndarray
@@ -86,71 +95,40 @@ class Picks:
     informative: np.ndarray
 
 
-@dataclass
-class _Means:
-    """Numbers (N,) and sums (N, V) of the labelled samples of each class, which grow by each pick."""
-
-    ratios: np.ndarray
-    centre: np.ndarray
-    sizes: np.ndarray
-    sums: np.ndarray
-
-    def expected(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean e_k (V,) and variances V_k (V,) of the mean of class k, given its labelled samples."""
-        return posterior(self.ratios, self.centre, self.sums[k] / self.sizes[k], self.sizes[k])
-
-    def logits(self, x: np.ndarray) -> np.ndarray:
-        """Log-likelihood ratios (n, N) of samples (n, V)."""
-        means = self.sums / self.sizes[:, None]
-        return np.asarray(log_ratios(self.ratios, self.centre, means, self.sizes, x))
-
-    def covariances(self, k: int, x: np.ndarray, rows: np.ndarray, temperature: float) -> np.ndarray:
-        """G_k (n, C) between samples (n, V) and those of these rows (C,)."""
-        expected, variances = self.expected(k)
-        off = (x - expected) / temperature
-        return np.asarray((off * variances) @ off[rows].T)
-
-
 def choose(labelled: Labelled, pool: Pool, n: int) -> Picks:
     """The n candidates with the largest sum of both parts, one after the other; each is then added with its class q.
 
-    A large pool is divided into blocks, each spread over the whole pool, and every block gives its share of the n.
-
-    Parameters
-    ----------
-    labelled : Labelled
-    pool : Pool
-    n : int
-        At most the number of candidates.
+    A large pool is divided into blocks, each spread over the whole pool, and every block gives its share of the n,
+    which is at most the number of candidates.
     """
     n_classes = pool.probabilities.shape[1]
-    means = _class_means(labelled, n_classes)
-    temperature = matching_temperature(means.logits(pool.samples), pool.probabilities, pool.weights)
+    sums, sizes = labelled.totals(n_classes)
+    temperature = matching_temperature(labelled.logits(sums, sizes, pool.samples), pool.probabilities, pool.weights)
     assigned = joint_assignments(labelled, pool, temperature)
-    mass = assigned.sum(axis=0) + means.sizes
-    centres = (assigned.T @ pool.samples + means.sums) / mass[:, None]
+    mass = assigned.sum(axis=0) + sizes
+    centres = (assigned.T @ pool.samples + sums) / mass[:, None]
     picked, shares = [], []
     blocks = _blocks(pool, n, n_classes)
     for number, some in enumerate(blocks):
         rows = np.searchsorted(some, np.intersect1d(some, pool.candidates))
         x, weights, probable = pool.samples[some], pool.weights[some], assigned[some]
-        covariances = [means.covariances(k, x, rows, temperature) for k in range(n_classes)]
-        free = np.ones(len(rows), dtype=bool)
+        covariances = [labelled.covariances(sums[k], sizes[k], x, rows) / temperature**2 for k in range(n_classes)]
+        is_free = np.ones(len(rows), dtype=bool)
         # The samples of a block stand for all.
         scale = len(pool.samples) / len(some) / 2
         for _ in range(number, n, len(blocks)):
-            probabilities = softmax(means.logits(x) / temperature, axis=1)
-            typical = typical_gain(means.sums, means.sizes, centres, mass, x[rows], probable[rows])
+            probabilities = softmax(labelled.logits(sums, sizes, x) / temperature, axis=1)
+            typical = typical_gain(sums, sizes, centres, mass, x[rows], probable[rows])
             informative = scale * weights[rows] * (weights @ information(covariances, probabilities, rows))
-            parts = np.stack([_share(free * typical, 0.0), _share(free * informative, LEAST_INFORMATION)])
-            best = int(np.argmax(np.where(free, parts.sum(axis=0) + TIE * parts[0], -1)))
+            parts = np.stack([_share(is_free * typical, 0.0), _share(is_free * informative, LEAST_INFORMATION)])
+            best = int(np.argmax(np.where(is_free, parts.sum(axis=0) + TIE * parts[0], -1)))
             picked.append(some[rows[best]])
             shares.append(parts[:, best])
-            free[best] = False
-            own = int(probable[rows[best]].argmax())
-            means.sizes[own] += 1
-            means.sums[own] += x[rows[best]]
-            covariances[own] = means.covariances(own, x, rows, temperature)
+            is_free[best] = False
+            k = int(probable[rows[best]].argmax())
+            sizes[k] += 1
+            sums[k] += x[rows[best]]
+            covariances[k] = labelled.covariances(sums[k], sizes[k], x, rows) / temperature**2
     typical, informative = np.array(shares).reshape(-1, 2).T
     return Picks(np.array(picked, dtype=np.int64), typical, informative)
 
@@ -160,14 +138,8 @@ def typical_gain(
 ) -> np.ndarray:
     r""":math:`\sum_k q_k(x) M_k (|\bar x_k - c_k|^2 - |\bar x_k^{+x} - c_k|^2)` of candidates x (C, V): (C,).
 
-    Parameters
-    ----------
-    sums, sizes : arrays (N, V) and (N,)
-        Sums and numbers of the labelled samples of each class.
-    centres, mass : arrays (N, V) and (N,)
-        Centres of all samples of each class, labelled or not, and their numbers.
-    assigned : array (C, N)
-        q, the probability of each candidate to belong to each class.
+    Given are the sums (N, V) and numbers (N,) of the labelled samples of each class, the centres (N, V) and numbers M
+    (N,) of all its samples, labelled or not, and the probabilities q (C, N) of the candidates.
     """
     off = sums / sizes[:, None] - centres
     before = np.sum(off * off, axis=1)
@@ -181,12 +153,8 @@ def typical_gain(
 def information(covariances: list[np.ndarray], probabilities: np.ndarray, rows: np.ndarray) -> np.ndarray:
     r""":math:`\sum_{kl} G_k(x, u) G_l(x, u) F_{kl}(x) F_{kl}(u)` for samples u (U) and those of ``rows`` (C): (U, C).
 
-    Parameters
-    ----------
-    covariances : list of N arrays (U, C)
-        G_k, covariances of the logits of class k.
-    probabilities : array (U, N)
-        p, whose :math:`F_{kl} = p_k \delta_{kl} - p_k p_l`.
+    ``covariances`` are the N arrays G_k (U, C); ``probabilities`` (U, N) are p in :math:`F_{kl} = p_k \delta_{kl} - p_k
+    p_l`.
     """
     total, squares = np.zeros_like(covariances[0]), np.zeros_like(covariances[0])
     for k, covariance in enumerate(covariances):
@@ -203,14 +171,14 @@ def joint_assignments(labelled: Labelled, pool: Pool, temperature: float) -> np.
 
     Expectation maximisation from the calibrated probabilities; q is multiplied by the weights of the pool.
     """
-    means = _class_means(labelled, pool.probabilities.shape[1])
-    found = pool.weights[:, None] * pool.probabilities
+    sums, sizes = labelled.totals(pool.probabilities.shape[1])
+    assigned = pool.weights[:, None] * pool.probabilities
     for _ in range(ITERATIONS):
-        mass = found.sum(axis=0) + means.sizes
-        centres = (found.T @ pool.samples + means.sums) / mass[:, None]
+        mass = assigned.sum(axis=0) + sizes
+        centres = (assigned.T @ pool.samples + sums) / mass[:, None]
         distances = np.sum(centres * centres, axis=1) - 2 * pool.samples @ centres.T
-        found = pool.weights[:, None] * softmax(np.log(mass) - distances / (2 * temperature), axis=1)
-    return np.asarray(found)
+        assigned = pool.weights[:, None] * softmax(np.log(mass) - distances / (2 * temperature), axis=1)
+    return np.asarray(assigned)
 
 
 def matching_temperature(logits: np.ndarray, probabilities: np.ndarray, weights: np.ndarray) -> float:
@@ -247,13 +215,6 @@ def similar_groups(labelled: Labelled, samples: np.ndarray, least: int) -> list[
         groups.append((centre, members))
         similar[members] = False
         similar[:, members] = False
-
-
-def _class_means(labelled: Labelled, n_classes: int) -> _Means:
-    sums = np.zeros((n_classes, labelled.support.shape[1]))
-    np.add.at(sums, labelled.labels, labelled.support)
-    sizes = np.bincount(labelled.labels, minlength=n_classes).astype(np.float64)
-    return _Means(labelled.ratios, labelled.centre, sizes, sums)
 
 
 def _blocks(pool: Pool, n: int, n_classes: int) -> list[np.ndarray]:

@@ -52,10 +52,10 @@ def two_covariances(
 ) -> TwoCovariances:
     """The model of a bank by ``estimate``, computed once and kept with it."""
     key = within, between, scale
-    kept: dict[tuple[float, ...], TwoCovariances] = base.__dict__.setdefault("_two_covariances", {})
-    if key not in kept:
-        kept[key] = estimate(base.means, base.spectrum, base.counts, *key)
-    return kept[key]
+    models: dict[tuple[float, ...], TwoCovariances] = base.__dict__.setdefault("_two_covariances", {})
+    if key not in models:
+        models[key] = estimate(base.means, base.spectrum, base.counts, *key)
+    return models[key]
 
 
 def estimate(
@@ -79,12 +79,11 @@ def estimate(
     deviations = np.sqrt(np.maximum(inner, max(least, float(np.finfo(np.float32).tiny))))
     outer = (1 - between) * outer + between * np.trace(outer) / len(outer) * np.eye(len(outer))
     ratios, axes = np.linalg.eigh(scale * outer / np.outer(deviations, deviations))
-    found = (deviations, axes, np.maximum(ratios, 0))
-    return TwoCovariances(*(x.astype(means.dtype) for x in found))
+    return TwoCovariances(*(x.astype(means.dtype) for x in (deviations, axes, np.maximum(ratios, 0))))
 
 
 def posterior(
-    ratios: np.ndarray, centre: np.ndarray, means: np.ndarray, shots: np.ndarray
+    ratios: np.ndarray, centre: np.ndarray, means: np.ndarray, shots: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Mean :math:`m + \frac{\Lambda}{\Lambda + 1/K} (\bar x - m)` and variances of class means (..., V).
 
@@ -155,12 +154,11 @@ class KnownClasses:
 
     def best(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the class that each sample (n, V) fits best, and its log-ratio (n,)."""
-        places, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        places, scores = np.empty(len(x), dtype=np.int64), np.empty(len(x))
         for rows in slices(len(x), ROWS_AT_ONCE):
             ratios = self.ratios(x[rows])
-            places.append(ratios.argmax(axis=1))
-            scores.append(ratios.max(axis=1))
-        return np.concatenate(places), np.concatenate(scores)
+            places[rows], scores[rows] = ratios.argmax(axis=1), ratios.max(axis=1)
+        return places, scores
 
     def _rotated(self, *parts: np.ndarray) -> list[np.ndarray]:
         return [self.two.rotated(x.astype(np.float64)) for x in parts]
