@@ -139,33 +139,20 @@ def test_the_order_of_support_samples_does_not_matter(base):
     check_same(plain, shuffled, 0, 0, tolerance=1e-3)
 
 
-@pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2)])
-def test_gaussians_of_classes_are_calibrated_from_their_means_and_shots(base, shots):
-    support, labels = random_tasks(base, 2, shots)
-    fitted = fit_tasks(base, support, labels, method_with(cost="cosine"), n_classes=3)
-    prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
-    for t in range(2):
-        assert fitted.gaussians.labels[t].tolist() == [0, 1, 2]
-        for c, k in enumerate(shots):
-            own = support[t][labels[t] == c].mean(axis=0)
-            m = prior / (prior + 0.3 * k)
-            borrowed = fitted.transfer.weights[t, :, c] @ base.means
-            np.testing.assert_allclose(fitted.gaussians.means[t, c], m * borrowed + (1 - m) * own, atol=1e-12)
-
-
-def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their_class(base):
+@pytest.mark.parametrize("per", ["class", "sample"])
+def test_gaussians_are_calibrated_from_their_targets_and_the_shots_of_their_class(base, per):
     shots = (3, 1, 2)
     support, labels = random_tasks(base, 2, shots)
     labels[1] = np.random.default_rng(0).permutation(labels[1])
-    fitted = fit_tasks(base, support, labels, method_with(per="sample"), n_classes=3)
-    np.testing.assert_array_equal(fitted.gaussians.labels, labels)
+    fitted = fit_tasks(base, support, labels, method_with(cost="cosine", per=per), n_classes=3)
+    np.testing.assert_array_equal(fitted.gaussians.labels, labels if per == "sample" else [[0, 1, 2]] * 2)
     prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     for t in range(2):
-        for n, label in enumerate(labels[t]):
+        for n, label in enumerate(fitted.gaussians.labels[t]):
+            target = support[t, n] if per == "sample" else support[t][labels[t] == label].mean(axis=0)
             m = prior / (prior + 0.3 * shots[label])
             borrowed = fitted.transfer.weights[t, :, n] @ base.means
-            expected = m * borrowed + (1 - m) * support[t, n]
-            np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
+            np.testing.assert_allclose(fitted.gaussians.means[t, n], m * borrowed + (1 - m) * target, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n_retrieved", "k"), [(None, 2), (1, 1), (3, 3), (B, B), (B + 4, B)])
@@ -181,17 +168,6 @@ def test_nearest_is_free_lunch(base, n_retrieved, k):
             np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
             covariance = sum(base.covariances.matrices[b] for b in near) / k
             np.testing.assert_allclose(fitted.gaussians.mixed_covariances(base)[t, n], covariance, atol=1e-12)
-
-
-def test_decision_is_the_linear_function_of_theta(base):
-    support, labels = random_tasks(base, 2, (1, 1, 1))
-    fitted = fit_tasks(base, support, labels, method_with(), n_classes=3)
-    queries = np.random.default_rng(0).normal(size=(2, 4, 6))
-    expected = [
-        [[row[:-1] @ x + row[-1] for row in theta] for x in of_task]
-        for theta, of_task in zip(fitted.theta, queries, strict=True)
-    ]
-    np.testing.assert_allclose(fitted.decision(queries), expected, rtol=1e-10)
 
 
 def test_novel_classes_are_separated(base):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +17,6 @@ from few_shot_problems import (
     random_theta,
     random_weights,
 )
-from hotshot.bank.covariances import Dense
 from hotshot.method.heads import bound
 from hotshot.method.heads.bound import BoundPoint, apply_metric, bound_objective
 
@@ -64,15 +61,11 @@ def hermite_integral(mean, covariance, label, theta, nodes=48):
     return weight @ cross_entropy(m + grid @ root.T, label) / weight.sum()
 
 
-def without_spread(mean, covariance, label, theta):
-    return cross_entropy(theta[:, :-1] @ mean + theta[:, -1], label)
-
-
 # --- values -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("spread", [1e-4, 1.0, 30.0])
+@pytest.mark.parametrize("spread", [0.0, 1e-4, 1.0, 30.0])
 def test_bound_is_jensens(n_classes, spread):
     problem = random_problem(n_classes=n_classes, spread=spread, per_class=2, shots=2)
     theta = random_theta(problem)
@@ -93,32 +86,12 @@ def test_bound_is_never_below_the_expected_loss(seed, n_classes, spread, scale):
     assert bound_objective(problem, theta).value[0] >= expected * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_without_covariance_the_value_is_the_plain_cross_entropy(n_classes):
-    problem = random_problem(n_classes=n_classes, spread=0.0)
-    theta = random_theta(problem)
-    expected = naive_value(problem, theta, without_spread)
-    assert bound_objective(problem, theta).value[0] == pytest.approx(expected, rel=1e-10)
-
-
 @given(st.integers(0, 10_000), st.floats(-3, 2).map(lambda x: 10**x))
 def test_bound_is_convex(seed, spread):
     problem = random_problem(n_classes=3, spread=spread, seed=seed, tasks=1)
     a, b = (random_theta(problem, 2.0, seed=seed + i) for i in (1, 2))
     ends = [bound_objective(problem, theta).value[0] for theta in (a, b)]
     assert bound_objective(problem, (a + b) / 2).value[0] <= sum(ends) / 2
-
-
-def test_a_batch_is_its_tasks_one_at_a_time():
-    problem = random_problem(n_classes=3, tasks=4)
-    theta = random_theta(problem)
-    together = bound_objective(problem, theta)
-    for t in range(4):
-        parts = {name: getattr(problem, name)[t : t + 1] for name in ("points", "members", "counts")}
-        parts["covariances"] = Dense(problem.covariances.matrices[t : t + 1])
-        alone = bound_objective(replace(problem, **parts), theta[t : t + 1])
-        for name in ("value", "gradient", "diagonal", "rays"):
-            np.testing.assert_allclose(getattr(alone, name)[0], getattr(together, name)[t], rtol=1e-10)
 
 
 # --- gradients --------------------------------------------------------------------------------------------
@@ -139,17 +112,11 @@ def central_differences(value, theta, step=1e-5):
 def test_gradients_are_those_of_the_value(n_classes, scale, spread):
     problem = random_problem(n_classes=n_classes, tasks=1, per_class=2, spread=spread)
     theta = random_theta(problem, scale)
+    # Two of the classes coincide.
+    theta[:, 1] = theta[:, 0] if n_classes > 2 else theta[:, 1]
     expected = central_differences(lambda x: bound_objective(problem, x).value[0], theta)
     got = bound_objective(problem, theta).gradient
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
-
-
-def test_gradients_of_coinciding_classes_are_those_of_the_value():
-    problem = random_problem(n_classes=3, tasks=1)
-    theta = random_theta(problem)
-    theta[:, 1] = theta[:, 0]
-    expected = central_differences(lambda x: bound_objective(problem, x).value[0], theta)
-    np.testing.assert_allclose(bound_objective(problem, theta).gradient, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_huge_weights_give_finite_values_and_gradients():

@@ -38,35 +38,23 @@ def covariance_of_kind(kind, dtype=np.float64, width=8):
 KINDS = ["positive definite", "rank deficient", "alpha in every entry", "zero", "constant"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", [*KINDS, "indefinite"])
 def test_every_covariance_has_a_factor(kind, dtype):
-    covariance = covariance_of_kind(kind, dtype)
+    # Negative eigenvalues count as zero.
+    covariance = np.diag([1.0, -0.5]) if kind == "indefinite" else covariance_of_kind(kind, dtype)
     factor = gaussian_factor(covariance)
-    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-5 * covariance.max())
+    expected = np.diag([1.0, 0.0]) if kind == "indefinite" else covariance
+    np.testing.assert_allclose(factor @ factor.T, expected, atol=1e-5 * covariance.max())
 
 
-def test_negative_eigenvalues_count_as_zero():
-    factor = gaussian_factor(np.diag([1.0, -0.5]))
-    np.testing.assert_allclose(factor @ factor.T, np.diag([1.0, 0.0]), atol=1e-12)
-
-
+@pytest.mark.parametrize("rank", [0, 1, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_generated_features_have_the_moments_asked_for(kind):
-    count, width = 60_000, 4
-    covariance = covariance_of_kind(kind, width=width)
-    mean = np.arange(width, dtype=float)
-    drawn = generate_features(mean[None], covariance[None], np.array([count]), np.random.default_rng(0))
-    check_moments(drawn, mean, covariance)
-
-
-@pytest.mark.parametrize("rank", [1, 4])
-def test_the_shift_adds_to_the_covariance(rank):
-    mean, covariance = np.zeros(4), covariance_of_kind("rank deficient", width=4)
-    shift_factor = np.random.default_rng(1).normal(size=(4, rank))
-    rng = np.random.default_rng(0)
-    drawn = generate_features(mean[None], covariance[None], np.array([60_000]), rng, shift_factor)
-    check_moments(drawn, mean, covariance + shift_factor @ shift_factor.T)
+def test_generated_features_have_the_moments_of_their_gaussian_and_the_shift(kind, rank):
+    covariance, mean = covariance_of_kind(kind, width=4), np.arange(4, dtype=float)
+    shift = np.random.default_rng(1).normal(size=(4, rank)) if rank else None
+    drawn = generate_features(mean[None], covariance[None], np.array([60_000]), np.random.default_rng(0), shift)
+    check_moments(drawn, mean, covariance if shift is None else covariance + shift @ shift.T)
 
 
 def check_moments(drawn, mean, covariance):
@@ -100,11 +88,6 @@ def fit(shots=(1, 2, 3), *, seed=0, **changes):
     )
     assert converged.all()
     return theta[0], slopes[0], support[0], labels[0]
-
-
-def test_the_same_seed_gives_the_same_classifier_and_another_seed_another():
-    np.testing.assert_array_equal(fit()[0], fit()[0])
-    assert np.abs(fit()[0] - fit(seed=1)[0]).max() > 1e-6
 
 
 def recorded_fits(monkeypatch):
@@ -181,6 +164,12 @@ def test_seeds_belong_to_tasks():
         x, y, w = (array[t : t + 1] for array in (support, labels, weights))
         alone = heads_of(base, gaussians_of(base, x, y, w), x, y, n_classes=2, head="sampled", seeds=[seed])[0]
         np.testing.assert_allclose(alone[0], together[t], rtol=1e-6, atol=1e-8)
+    again, other = (
+        heads_of(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=seeds)[0]
+        for seeds in ([5, 6], [7, 8])
+    )
+    np.testing.assert_array_equal(again, together)
+    assert np.abs(other - together).max() > 1e-6
 
 
 def limit_settings(factor, support_weight):
