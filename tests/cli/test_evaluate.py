@@ -17,6 +17,7 @@ from hotshot.evaluation.data import load_base, load_data
 from hotshot.files import read_features, write_features
 
 SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]
+TINY = ["--ways", "3", "--queries", "4", "--tasks", "2", "--jobs", "1", "--shots", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -37,56 +38,31 @@ def data(files):
     return ["--base", files / "base.npz", "--novel", files / "novel.npz"]
 
 
-def test_evaluate_prints_tables_and_resumes_from_its_folder(hotshot, files, tmp_path):
-    arguments = ["evaluate", *data(files), *SMALL, "--methods", "hot,centroid-cl2n", "--shots", "1,3"]
-    first = hotshot(*arguments)
-    assert first.returncode == 0, first.stderr
-    for text in ("3-way-1-shot, 45 tasks", "3-way-3-shot", "±", "beyond the mean", "Run folder: runs"):
-        assert text in first.stdout
-    second = hotshot(*arguments)
-    assert "180 tasks were already in" in second.stdout
-    assert [line for line in second.stdout.splitlines() if "±" in line] == [
-        line for line in first.stdout.splitlines() if "±" in line
-    ]
-
-
-def test_a_batch_is_a_run_of_its_own_and_resumes(hotshot, files):
-    arguments = ["evaluate", *data(files), *SMALL, "--methods", "centroid-cl2n,bd-cspn", "--shots", "1", "--batch"]
-    first = hotshot(*arguments)
-    assert first.returncode == 0, first.stderr
-    assert "queries classified jointly" in " ".join(first.stdout.split())
-    assert "bd-cspn classified the queries of a task jointly" in " ".join(first.stdout.split())
-    second = hotshot(*arguments, "--json")
-    found = json.loads(second.stdout)
-    assert [row["batch"] for row in found["results"]] == [False, True]
-    assert f"Run folder: {found['run']}" in first.stdout
-    alone = hotshot("evaluate", *data(files), *SMALL, "--methods", "centroid-cl2n", "--shots", "1", "--json")
-    assert json.loads(alone.stdout)["run"] != found["run"]
-    assert json.loads(alone.stdout)["results"][0]["accuracy"] == found["results"][0]["accuracy"]
-
-
 @pytest.mark.parametrize(
-    ("setting", "texts"),
+    ("flags", "texts"),
     [
-        ("generalised", ("6-way-1-shot, 2 tasks", "harmonic mean", "base alone")),
-        ("open", ("3-way-1-shot, 2 tasks", "AUROC", "false alarms")),
+        ([*SMALL, "--methods", "hot,centroid-cl2n", "--shots", "1,3"], ("3-way-3-shot", "45 tasks", "beyond the mean")),
+        ([*TINY, "--methods", "centroid-cl2n,bd-cspn", "--batch"], ("classified jointly", "bd-cspn classified")),
+        ([*TINY, "--methods", "hot,lda", "--setting", "open"], ("3-way-1-shot, 2 tasks", "AUROC", "false alarms")),
+        ([*TINY[2:], "--methods", "hot,lda", "--setting", "generalised"], ("6-way-1-shot", "harmonic", "base alone")),
+        (["--ways", "2-4", "--shots", "1,1-3", "--queries", "dirichlet:1:2", "--tasks", "9", "--jobs", "1"],
+         ("2 to 4 ways, 1 shot, 9 tasks", "2 to 4 ways, 1 to 3 shots, 9 tasks")),
     ],
-)
-def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot, files, setting, texts):
-    size = ["--queries", "4", "--tasks", "2", "--jobs", "1", "--shots", "1"] + ["--ways", "3"] * (setting == "open")
-    arguments = ["evaluate", *data(files), *size, "--methods", "hot,lda", "--setting", setting]
-    first = hotshot(*arguments)
+    ids=["closed", "batch", "open", "generalised", "unequal"],
+)  # fmt: skip
+def test_evaluate_prints_tables_and_resumes_from_its_folder(hotshot, files, flags, texts):
+    first = hotshot("evaluate", *data(files), *flags)
     assert first.returncode == 0, first.stderr
     shown = " ".join(first.stdout.split())
-    for text in texts:
+    for text in (*texts, "±", "Run folder: runs"):
         assert all(word in shown for word in text.split()), text
-    assert "beyond the mean" not in first.stdout
-    second = hotshot(*arguments, "--json")
-    rows = json.loads(second.stdout)["results"]
-    assert [row["setting"] for row in rows] == [setting] * 2
-    third = hotshot(*arguments)
-    assert "4 tasks were already in" in third.stdout
-    assert hotshot(*arguments[:-2]).stdout != third.stdout
+    assert ("beyond the mean" in shown) == ("--setting" not in flags)
+    second = hotshot("evaluate", *data(files), *flags)
+    assert "tasks were already in" in second.stdout
+    numbers = [[line for line in run.stdout.splitlines() if "±" in line] for run in (first, second)]
+    assert numbers[0] == numbers[1]
+    found = json.loads(hotshot("evaluate", *data(files), *flags, "--json").stdout)
+    assert f"Run folder: {found['run']}" in first.stdout
 
 
 def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files, tmp_path):
@@ -124,9 +100,8 @@ def test_control_c_keeps_finished_tasks_and_reports_them(files, tmp_path):
         process.kill()
         process.wait()
     assert process.returncode == 130
-    assert re.search(
-        r"Interrupted\. \S+ holds [\d,]+ finished tasks: rerun the command to resume", " ".join(errors.split())
-    )
+    sentence = r"Interrupted\. \S+ holds [\d,]+ finished tasks: rerun the command to resume"
+    assert re.search(sentence, " ".join(errors.split()))
     assert "Traceback" not in errors
 
 
@@ -143,16 +118,16 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
     X = np.repeat(rng.normal(size=(30, 16)), 12, axis=0) + 0.8 * rng.normal(size=(len(y), 16))
     np.savez(tmp_path / "base.npz", X=X[:288], y=y[:288])
     np.savez(tmp_path / "novel.npz", X=100 * X[288:], y=y[288:])
-    run = hotshot("evaluate", *data(tmp_path), *SMALL, "--methods", "ot-mean-cosine,centroid-cl2n", "--shots", "1")
+    command = ("evaluate", *data(tmp_path), *TINY, "--methods", "ot-mean-cosine,centroid-cl2n")
+    run, as_json = hotshot(*command), hotshot(*command, "--json")
     assert run.returncode == 0, run.stderr
     assert " ".join(run.stdout.split()).count("look unlike those of the base classes") == 1
-    as_json = hotshot("evaluate", *data(tmp_path), *SMALL, "--methods", "centroid-cl2n", "--shots", "1", "--json")
     assert json.loads(as_json.stdout)["results"]
     assert "look unlike those of the base classes" in " ".join(as_json.stderr.split())
 
 
 def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
-    common = ["evaluate", *data(files), *SMALL, "--methods", "centroid", "--out", tmp_path / "run"]
+    common = ["evaluate", *data(files), *TINY[:-2], "--methods", "centroid", "--out", tmp_path / "run"]
     assert hotshot(*common, "--shots", "1").returncode == 0
     other = hotshot(*common, "--shots", "2")
     assert other.returncode == 2
@@ -165,8 +140,7 @@ def test_tune_reports_first_that_its_result_cannot_be_written(hotshot, files, mo
         raise AssertionError("the search came first")
 
     monkeypatch.setattr("hotshot.evaluation.tune", searched)
-    data = ("--base", files / "base.npz", "--val", files / "novel.npz")
-    run = hotshot("tune", *data, *SMALL, "--out", files / out)
+    run = hotshot("tune", "--base", files / "base.npz", "--val", files / "novel.npz", *TINY, "--out", files / out)
     assert run.returncode == 2
     refusals = ("cannot be written", "is a folder: name a file", "is both input and output")
     assert any(refusal in " ".join(run.stderr.split()) for refusal in refusals)
@@ -180,7 +154,7 @@ def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_p
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "gain: points over the defaults, paired." in " ".join(run.stdout.split())
-    again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
+    again = hotshot("evaluate", *data(files), *TINY, "--methods", f"hot,tuned={tuned}")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout
     sources = ("--base", files / "base.npz", "--support", files / "novel.npz")
@@ -193,13 +167,13 @@ def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_p
 def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_others(hotshot, files, tmp_path):
     novel = tmp_path / "novel.npz"
     X, y = read_features(files / "novel.npz")
-    command = ("evaluate", "--base", files / "base.npz", "--novel", novel, *SMALL, "--methods", "hot", "--shots", "1")
+    command = ("evaluate", "--base", files / "base.npz", "--novel", novel, *TINY, "--methods", "hot")
 
     def run_with(features):
         np.savez(novel, X=features, y=y)
         found = hotshot(*command)
         assert found.returncode == 0, found.stderr
-        return found.stdout.split("Run folder: ")[1].strip(), "45 tasks were already in" in found.stdout
+        return found.stdout.split("Run folder: ")[1].strip(), "2 tasks were already in" in found.stdout
 
     first, resumed = run_with(X)
     assert not resumed
@@ -208,7 +182,7 @@ def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_ot
     assert run_with(X) == (first, True)
 
 
-def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp_path):
+def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files):
     common = ["--ways", "3", "--queries", "4", "--tasks", "1", "--shots", "1", "--jobs", "1"]
     run = hotshot("evaluate", *data(files), *common, "--methods", "hot,cosine")
     assert run.returncode == 0, run.stderr

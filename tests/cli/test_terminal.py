@@ -66,11 +66,6 @@ def test_kinds_have_their_style():
     assert "\x1b[32m" not in printed(table)
 
 
-def test_every_verdict_has_a_style():
-    findings = pytest.importorskip("hotshot.paper.findings")
-    assert set(STYLES) == {findings.HOLDS, findings.FAILS, findings.UNDECIDED}
-
-
 def test_the_bar_shows_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
     chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
@@ -133,11 +128,6 @@ def test_control_c_is_one_sentence(out, sentence):
     with pytest.raises(InterruptedRunError) as caught, watching:
         raise KeyboardInterrupt
     assert str(caught.value) == sentence
-
-
-def test_other_errors_pass_through():
-    with pytest.raises(ValueError, match="as it is"), Watching(CONSOLE, Path("here")):
-        raise ValueError("as it is")
 
 
 def test_names_are_printed_and_not_obeyed():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,9 +51,11 @@ def inspect(
     console = Console(stderr=json)
     base, others = open_parts(file), [] if novel is None else open_parts(novel)
     with counting(console, "samples") as bars:
-        inspection = inspect_sources(
-            [*base, *others], lambda name: lambda *counts: bars(f"reading {shortened(Path(name).name)}", *counts)
-        )
+
+        def watch(name: str) -> Callable[..., None]:
+            return partial(bars, f"reading {shortened(Path(name).name)}")
+
+        inspection = inspect_sources([*base, *others], watch)
     wants_choice = settings and inspection.ok and len(base) == 1 and (is_bank(file) or novel is not None)
     choice = _settings_of(file, console) if wants_choice else None
     if json:
@@ -77,8 +80,8 @@ def _inspect_model(folder: Path, json: bool) -> None:
     console = Console()
     console.print(Text(repr(model), style="bold"), soft_wrap=True)
     for name, samples in model.contents().items():
-        listed = "".join(f"\n    {x}" for x in samples) if isinstance(samples, list) else count(samples, "sample")
-        console.say(f"  {name}: {listed}")
+        listed = "".join(f"\n    {x}" for x in samples) if isinstance(samples, list) else f" {count(samples, 'sample')}"
+        console.say(f"  {name}:{listed}")
 
 
 def _settings_of(path: Path, console: Console) -> Choice | None:

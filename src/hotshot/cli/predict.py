@@ -98,7 +98,7 @@ def explain(
     model: options.Model,
     data: Annotated[
         str | None,
-        argument("A text, an image, or a file of inputs. Without it, the transfer weights of the new classes."),
+        argument("A text, an image, or a file of inputs. Without it, what each new class borrows from old ones."),
     ] = None,
     rows: Annotated[int, number("Maximum number of inputs to explain.")] = 5,
     reject: Annotated[float | None, number("Reject inputs that fit no class, as hotshot predict does.")] = None,
@@ -112,7 +112,7 @@ def explain(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Explain predictions: the closest examples, the runner-up, and the lenders."""
+    """Explain predictions: the closest examples, the runner-up, and the old classes that lend."""
     if data is None and (html is not None or reject is not None):
         raise ParameterError("--html and --reject need inputs: pass a text, an image or a file.")
     loaded, console = _load(model, data, html, force, encoder, device), Console(stderr=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,8 +103,7 @@ def _decoded_splits(
     splits = {}
     for name in (name for name in (*BASE_SPLITS, "val") if name in opened.splits):
         with counting(console, "images") as bars:
-            watch = lambda *counts, name=name: bars(f"decoding {name}", *counts)  # noqa: E731
-            splits[name] = decode(opened.splits[name], size, cache, watch)
+            splits[name] = decode(opened.splits[name], size, cache, partial(bars, f"decoding {name}"))
         print_notes(console, left_out(name, splits[name].corrupt))
     return opened.name, splits
 
