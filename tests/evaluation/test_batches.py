@@ -124,15 +124,6 @@ def test_in_the_generalised_setting_old_and_new_classes_are_in_one_batch():
     assert np.array_equal(alone["base_alone"], found["both", 1].measures["base_alone"])
 
 
-def test_methods_by_name_choose_and_run():
-    rivals = ["pt-map", "bd-cspn", "laplacian-shot", "alpha-tim", "centroid-cl2n"]
-    found = small(rivals, base=BASE, batch=True, tasks=3, shots=1)
-    assert found.methods == rivals
-    assert found.jointly == tuple(rivals[:4])
-    assert all(0.3 < result.accuracy.mean <= 1 for result in found.results)
-    assert all(result.stopped_early == 0 for result in found.results)
-
-
 # --- what a person reads
 
 
@@ -146,8 +137,6 @@ def test_tables_rows_and_text_say_that_queries_were_classified_jointly(found):
     alone = small({"both": Both(BASE)}, tasks=2, shots=1)
     assert "jointly" not in result_table(alone, 1).title
     assert "batch" not in alone.rows()[0]
-    opened = small({"both": RECTIFIED}, setting="open", batch=True, tasks=2, shots=1)
-    assert result_table(opened, 1).notes[0] == "both classified the queries of a task jointly."
 
 
 # --- run folders

@@ -165,7 +165,7 @@ def test_an_empty_file_is_one_sentence():
         measured(np.empty((0, 3)), np.empty(0, dtype=int))
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
 def test_norms_neither_overflow_nor_vanish(scale):
     x = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]])
     np.testing.assert_allclose(row_norms(x * scale), np.array([5.0, 0.0, 1.0]) * scale, rtol=1e-12)
@@ -183,7 +183,7 @@ def test_deviation_is_that_of_the_pooled_covariance(scale):
     assert alone == pytest.approx(scale * np.sqrt(X.var(axis=0, ddof=1).mean()))
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.2, 1.0, 10.0, 50.0])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])
 def test_the_finding_about_scale_is_the_warning_of_the_estimator(scale):
     X, y = classes(10, 20, 6)
     X = scale * X
@@ -218,51 +218,24 @@ def name(rows, *names):
 HALF = np.arange(360) // 30 + 0.5
 # A change of clean features X and labels y, and the only finding that it must lead to.
 FAULTS = [
-    (
-        put((40, 3), np.nan),
-        "fault",
-        "nan",
-        "1 entry is NaN.*the first in row 40, column 3, class 'class 1': remove this",
-    ),
-    (
-        put(np.s_[:, 3], np.nan),
-        "fault",
-        "nan",
-        "360 entries are NaN, in 360 samples and 1 feature.*leave out this feature",
-    ),
-    (
-        put((np.s_[3:5], 2), -np.inf, np.inf),
-        "fault",
-        "infinity",
-        "2 entries are infinite.*1 feature.*remove these samples",
-    ),
+    (put((40, 3), np.nan), "fault", "nan", "1 entry is NaN.*first in row 40, column 3, class 'class 1': remove this"),
+    (put(np.s_[:, 3], np.nan), "fault", "nan", "360 entries are NaN, in 360 samples and 1 feature.*leave out this"),
+    (put((np.s_[3:5], 2), -np.inf, np.inf), "fault", "infinity", "2 entries are infinite.*1 feature.*these samples"),
     (lambda X, y: (float16_overflow(X), y), "fault", "infinity", "float32, as float16 ends at 65504"),
     (lambda X, y: (X, np.where(np.arange(360) == 5, np.nan, HALF - 0.5)), "fault", "missing-labels", "1 sample has no"),
     (lambda X, y: (X, HALF), "fault", "fractional-labels", "fractions"),
     (put(np.s_[:], 0.7), "fault", "all-constant", "All samples are the same"),
-    (
-        lambda X, y: put(300, X[2])(X, y),
-        "warning",
-        "conflicting-duplicates",
-        r"row 2 \('class 0'\) and row 300 \('class 10'\)",
-    ),
+    (lambda X, y: put(300, X[2])(X, y), "warning", "conflicting-duplicates", r"row 2 \('class 0'\) and row 300 \('cla"),
     (lambda X, y: put(8, X[2])(X, y), "warning", "duplicates", r"1 row repeats.*row 8 \(equal to row 2\)"),
     (put([11, 50], 0), "warning", "zero-vectors", "2 samples are all zeros, such as row 11,"),
-    (name(0, "alone"), "warning", "one-sample-classes", "1 class has one sample, such as 'alone'"),
     (name(np.s_[:2], "alone", "lonely"), "warning", "one-sample-classes", "2 classes have one sample, such as 'alone'"),
     (name(np.s_[:30], " "), "warning", "blank-labels", "30 samples have an empty label"),
     (name(np.s_[:15], "Class_0"), "warning", "similar-names", "1 class has.*'class 0' and 'Class_0'"),
     (name(np.s_[:], "all"), "warning", "one-class", "nothing to classify"),
     (lambda X, y: (1e-3 * X, y), "warning", "scale", "multiply the features by [0-9]00"),
     (lambda X, y: (X.astype(np.float64) * 1e200, y), "warning", "scale", r"multiply the features by [0-9]e-20[0-9]"),
-    (put(np.s_[:, 4], 1), "note", "constant-features", r"1 feature is constant in all samples \(column 4\)"),
     (put(np.s_[:, [4, 7]], 0), "note", "constant-features", r"2 features are always 0 in all samples \(column 4, 7\)"),
-    (
-        put(np.s_[:, [4, 7, 8]], 0, 0, 1),
-        "note",
-        "constant-features",
-        "3 features are constant in all samples, 2 of them 0",
-    ),
+    (put(np.s_[:, [4, 7]], 0, 1), "note", "constant-features", "2 features are constant in all samples, 1 of them 0"),
     (lambda X, y: ((2 * X).astype(np.uint8), y), "note", "whole-numbers", "uint8"),
     (put((7, 7), -1e-6), "note", "stray-negatives", "few.*small.*set them to 0"),
 ]
@@ -309,15 +282,6 @@ def test_samples_go_by_their_ids():
     assert r"such as 'birds/0\n.png' (row 0 there)" in shared.sentence
 
 
-def test_what_is_finite_is_measured_beside_what_is_not():
-    X, y = classes()
-    expected = measured(np.delete(X, 40, axis=0), np.delete(y, 40)).values
-    X[40, 3] = np.nan
-    found = inspected((X, y)).files[0].values
-    assert found["norms"] == expected["norms"]
-    assert found["deviation_within_classes"] == pytest.approx(expected["deviation_within_classes"])
-
-
 # --- two files
 
 
@@ -332,45 +296,61 @@ def test_files_that_fit():
     assert [file.role for file in found.files] == ["base", "novel"]
 
 
-def with_overlap():
+def with_names(change, **more):
     X, y = novel()
-    return X, np.where(y == "new 1", "class 3", y)
+    return {"X": X, "y": np.where(y == "new 1", change, y), **more}
 
 
-def with_a_base_row():
+def with_a_base_row(dtype=np.float32):
     X, y = novel()
     X[4] = classes()[0][17]
-    return X, y
-
-
-def with_similar_name():
-    X, y = novel()
-    return X, np.where(y == "new 1", "CLASS-3", y)
+    return X.astype(dtype), y
 
 
 def unit(X, y):
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
+NUMBERS = np.arange(360) // 30
+RESNET = (*classes(), {"extractor": "resnet", "transform": "none", "date": "1"})
+
+
 @pytest.mark.parametrize(
-    ("second", "severity", "code", "sentence"),
+    ("first", "second", "severity", "code", "sentence"),
     [
-        (with_overlap(), "fault", "class-overlap", "1 class in both files, such as 'class 3'"),
-        (with_a_base_row(), "fault", "row-overlap", "such as row 4 (row 17 there)"),
-        (novel(width=15), "fault", "width-mismatch", "20 features and the novel file 15"),
-        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
-        (unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
-        (novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
-        ((novel()[0].astype(np.float64), novel()[1]), "note", "dtype-mismatch", "float32 and the novel file float64"),
+        (classes(), with_names("class 3"), "fault", "class-overlap", "1 class in both files, such as 'class 3'"),
+        ((classes()[0], NUMBERS), (novel()[0], NUMBERS[:180]), "fault", "class-overlap", "that only share a number"),
+        (classes(), with_a_base_row(), "fault", "row-overlap", "such as row 4 (row 17 there)"),
+        (classes(), novel(width=15), "fault", "width-mismatch", "20 features and the novel file 15"),
+        (RESNET, (*novel(), {"extractor": "clip"}), "fault", "extractor-mismatch", "'resnet' in the base file"),
+        (RESNET, (*novel(), {"transform": "log"}), "warning", "transform-mismatch", "'log' in the novel file"),
+        (classes(), with_names("CLASS-3"), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
+        (classes(), unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
+        (classes(), novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
+        (classes(5), novel(), "warning", "few-base-classes", "5 base classes can lend little"),
+        (
+            classes(),
+            (novel()[0].astype(float), novel()[1]),
+            "note",
+            "dtype-mismatch",
+            "float32 and the novel file float",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) and "-" in value else "",
 )
-def test_each_misfit_has_its_finding_and_no_other(second, severity, code, sentence):
-    found = inspected(classes(), second)
+def test_each_misfit_has_its_finding_and_no_other(first, second, severity, code, sentence):
+    found = inspected(first, second)
     (finding,) = found.findings
-    assert (finding.severity, finding.code, finding.file) == (severity, code, "file 1")
+    assert (finding.severity, finding.code) == (severity, code)
     assert sentence in finding.sentence
     assert found.ok == (severity != "fault")
+
+
+def test_rows_are_recognised_in_another_precision():
+    short, labels = with_a_base_row(np.float16)
+    X, y = classes()
+    X[17] = short[4]
+    assert codes(inspected((X, y), (short, labels))) == {"row-overlap", "dtype-mismatch"}
 
 
 def test_negatives_in_the_novel_file_alone_are_refused_under_the_power_of_the_base_file():
@@ -383,30 +363,6 @@ def test_negatives_in_the_novel_file_alone_are_refused_under_the_power_of_the_ba
     assert next(a for a in signed_base.advice if "hot" in a.methods).verdict == "with care"
 
 
-def test_rows_are_recognised_in_another_precision():
-    X, y = novel()
-    short = X.astype(np.float16)
-    base = classes()
-    base[0][17] = short[4].astype(np.float32)
-    assert codes(inspected(base, (short, y))) == {"row-overlap", "dtype-mismatch"}
-
-
-def test_numbers_for_names_are_told_how_to_differ():
-    (X, _), (Z, _) = classes(), novel()
-    found = inspected((X, np.arange(360) // 30), (Z, np.arange(180) // 30))
-    assert codes(found) == {"class-overlap"}
-    assert "give names to classes that only share a number" in found.findings[0].sentence
-
-
-@pytest.mark.parametrize(("key", "severity"), [("extractor", "fault"), ("transform", "warning")])
-def test_other_provenance_is_said(key, severity):
-    found = inspected((*classes(), {key: "resnet", "date": "1"}), (*novel(), {key: "clip", "date": "2"}))
-    assert codes(found) == {f"{key}-mismatch"}
-    assert "'resnet'" in found.findings[0].sentence
-    assert found.findings[0].severity == severity
-    assert inspected((*classes(), {key: "clip"}), (*novel(), {})).findings == ()
-
-
 def test_more_than_two_files_are_compared_with_the_first():
     second, third = novel(), classes(6, seed=7, name="newer")
     third[0][3] = classes()[0][5]
@@ -414,11 +370,6 @@ def test_more_than_two_files_are_compared_with_the_first():
     (finding,) = found.findings
     assert (finding.code, finding.file) == ("row-overlap", "file 2")
     assert found.verdict == "file 0, file 1 and file 2 have 1 fault to fix before use."
-
-
-def test_few_base_classes_are_said():
-    found = inspected(classes(5), novel())
-    assert codes(found) == {"few-base-classes"}
 
 
 def test_faults_of_the_base_file_leave_the_methods_without_base():
@@ -486,12 +437,8 @@ def test_the_tasks_promised_can_be_drawn_and_no_larger(per_class, shots):
     assert Episodes(y, ways=12, shots=shots)[0] is not None
     with pytest.raises(InputError, match="samples"):
         Episodes(y, ways=12, shots=shots + 1)
-
-
-def test_small_novel_classes_allow_fewer_queries():
-    advice = next(a for a in inspected(classes(per_class=8)).advice if "hotshot evaluate" in a.methods)
-    assert "--queries 7" in advice.sentence
-    assert Episodes(classes(per_class=8)[1], ways=5, shots=1, queries=7)[0] is not None
+    small = next(a for a in inspected(classes(per_class=8)).advice if "hotshot evaluate" in a.methods)
+    assert "--queries 7" in small.sentence
 
 
 # --- documents

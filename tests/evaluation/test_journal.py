@@ -217,16 +217,6 @@ def test_an_edited_record_with_its_checksum_is_computed_again(whole, folder, cha
     assert_same(found, whole[1])
 
 
-def test_records_of_units_that_were_not_asked_for_are_passed_over(whole, folder):
-    document = decode(lines_of(folder)[0].strip())
-    stranger = {**document, "chunk": {**document["chunk"], "start": 400, "stop": 404}}
-    with (folder / "journal.jsonl").open("ab") as file:
-        file.write(encode(stranger))
-    found, known, computed = run(folder)
-    assert (len(known), computed) == (UNITS, [])
-    assert_same(found, whole[1])
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -257,88 +257,47 @@ def test_results_are_json_for_every_reader_or_a_run_error(tmp_path):
 
 # What cannot work
 
-HOT = {"methods": "hot", "base": BASE}
+ABSOLUTE = BaseClasses.from_samples(np.abs(BASE.samples), BASE.labels)
 
-REFUSED = {
-    "no tasks": ({"tasks": 0}, ParameterError, "tasks must be an integer from 1 to 10,000,000, got 0"),
-    "too many ways": ({"ways": 6}, InputError, "6-way tasks need 6 classes, got 5"),
-    "too few samples": ({"queries": 11}, InputError, "has 12 samples where 2 shots and 11 queries need 13"),
-    "no shots": ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
-    "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"up to 100 different ones, got \(1, 2, 1\)"),
-    "negative seed": (
-        {"seed": -1},
-        ParameterError,
-        "seed must be an integer from 0 to 9,223,372,036,854,775,807, got -1",
-    ),
-    "unknown method": ({"methods": "hott"}, ParameterError, "method must be one of hot, .*, got 'hott'"),
-    "no methods": ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
-    "no base": ({"methods": ["cosine", "hot"]}, ParameterError, "Method 'hot' needs base classes: pass base"),
-    "names that become the same": ({"methods": {1: NEAREST, "1": NEAREST}}, ParameterError, "give each its own name"),
-    "a class": ({"methods": KNeighborsClassifier}, ParameterError, "must be an instance, got the class itself"),
-    "other width": ({**HOT, "X": X[:, :5]}, InputError, "Method 'hot': .*5 features"),
-    "too few labels": ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got shape"),
-    "unknown reference": (
-        {"reference": "best"},
-        ParameterError,
-        "reference must be one of the methods KNeighborsClassifier, got 'best'",
-    ),
-    "no processes": ({"n_jobs": 0}, ParameterError, "n_jobs must be a positive integer, or -1 .*, got 0"),
-    "one name twice": (
-        {"methods": [KNeighborsClassifier(1), KNeighborsClassifier(3)]},
-        ParameterError,
-        "methods has 'KNeighborsClassifier' more than once: pass a dict",
-    ),
-    "no estimator": (
-        {"methods": {"odd": object()}},
-        ParameterError,
-        "Method 'odd' must be a method's name or a scikit-learn classifier, with fit, predict",
-    ),
-    "a transformer": ({"methods": StandardScaler()}, ParameterError, "Method 'StandardScaler' must be"),
-    "a RandomState": (
-        {"methods": {"mine": HOTClassifier(BASE, random_state=np.random.RandomState(0))}},
-        ParameterError,
-        "random_state of method 'mine' must be an integer or None",
-    ),
-}
+REFUSED = [
+    ({"tasks": 0}, ParameterError, "tasks must be an integer from 1 to 10,000,000, got 0"),
+    ({"ways": 6}, InputError, "6-way tasks need 6 classes, got 5"),
+    ({"queries": 11}, InputError, "has 12 samples where 2 shots and 11 queries need 13"),
+    ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
+    ({"shots": (1, 2, 1)}, ParameterError, r"up to 100 different ones, got \(1, 2, 1\)"),
+    ({"seed": -1}, ParameterError, "seed must be an integer from 0 to 9,223,372,036,854,775,807, got -1"),
+    ({"methods": "hott"}, ParameterError, "method must be one of hot, .*, got 'hott'"),
+    ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
+    ({"methods": ["cosine", "hot"]}, ParameterError, "Method 'hot' needs base classes: pass base"),
+    ({"methods": {1: NEAREST, "1": NEAREST}}, ParameterError, "give each its own name"),
+    ({"methods": KNeighborsClassifier}, ParameterError, "must be an instance, got the class itself"),
+    ({"methods": "hot", "base": BASE, "X": X[:, :5]}, InputError, "Method 'hot': .*5 features"),
+    ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got shape"),
+    ({"reference": "best"}, ParameterError, "reference must be one of the methods KNeighborsClassifier, got 'best'"),
+    ({"n_jobs": 0}, ParameterError, "n_jobs must be a positive integer, or -1 .*, got 0"),
+    ({"methods": [NEAREST, NEAREST]}, ParameterError, "methods has 'KNeighborsClassifier' more than once: pass a dict"),
+    ({"methods": {"odd": object()}}, ParameterError, "Method 'odd' must be a method's name or a scikit-learn classi"),
+    ({"methods": StandardScaler()}, ParameterError, "Method 'StandardScaler' must be"),
+    ({"methods": {"m": HOTClassifier(BASE, random_state=np.random.RandomState(0))}}, ParameterError, "random_state of"),
+    ({"methods": {"m": HOTClassifier(BASE, epsilon=-1)}}, ParameterError, "'m': The 'epsilon' parameter of HOTClassif"),
+    ({"methods": {"m": KNeighborsClassifier(7)}}, InputError, "Method 'm' cannot be fitted to a task: Expected n_"),
+    ({"methods": {"m": KNeighborsClassifier(5)}, "shots": (5, 1)}, InputError, "Method 'm' cannot be fitted to a task"),
+    ({"methods": HOTClassifier(ABSOLUTE, power=0.5)}, InputError, r"negative entries.*pass power=1"),
+]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_work_is_refused_in_one_sentence_before_any_task(case):
-    change, kind, message = REFUSED[case]
+@pytest.mark.parametrize(("change", "kind", "message"), REFUSED)
+def test_what_cannot_work_is_refused_in_one_sentence_before_any_task(change, kind, message):
     seen = []
     request = {"methods": NEAREST, "watch": lambda *found: seen.append(found), **change}
     with pytest.raises(HotshotError, match=message) as error:
         few(request.pop("methods"), **request)
     assert isinstance(error.value, kind)
-    assert_one_sentence(str(error.value))
     assert not seen
-
-
-def assert_one_sentence(message):
-    assert "\n" not in message
-    message = re.sub(r" Did you mean '.+'\?$", "", message)
-    assert message.endswith(".")
-    assert not re.search(r"\. [A-Z]", message)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (HOTClassifier(BASE, epsilon=-1), "Method 'mine': The 'epsilon' parameter of HOTClassifier"),
-        (KNeighborsClassifier(7), "Method 'mine' cannot be fitted to a task: Expected n_neighbors"),
-    ],
-)
-def test_what_an_estimator_complains_of_is_said_with_the_name_of_its_method(method, message):
-    with pytest.raises(HotshotError, match=message) as error:
-        few({"fine": NEAREST, "mine": method})
-    assert "\n" not in str(error.value)
-
-
-def test_a_method_is_tried_at_every_number_of_shots():
-    seen = []
-    with pytest.raises(InputError, match="Method 'far' cannot be fitted"):
-        few({"far": KNeighborsClassifier(5)}, shots=(5, 1), watch=lambda *record: seen.append(record))
-    assert not seen
+    said = re.sub(r" Did you mean '.+'\?$", "", str(error.value))
+    # What an estimator of scikit-learn says may end as it likes.
+    assert said.endswith(".") or "cannot be fitted" in said
+    assert not re.search(r"\. [A-Z]|\n", said)
 
 
 class NoProbability(KNeighborsClassifier):
@@ -373,9 +332,3 @@ def test_the_base_classes_alone_decide_the_automatic_power(sign):
     assert np.array_equal(found["hot", 2].accuracies, fixed["hot", 2].accuracies)
     alone = [np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)]
     assert np.array_equal(found["hot", 2].accuracies, alone)
-
-
-def test_features_that_the_power_of_the_base_classes_does_not_fit_are_refused():
-    bank = BaseClasses.from_samples(np.abs(BASE.samples), BASE.labels)
-    with pytest.raises(InputError, match=r"negative entries.*pass power=1"):
-        few({"hot": HOTClassifier(bank, power=0.5)})
