@@ -172,7 +172,9 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
         for rows in slices(len(X), max(1, BLOCK_ENTRIES // width)):
             # Adding 0 turns -0 into 0, so that equal rows have equal bits.
             block = np.add(X[rows], 0.0, dtype=np.float64)
-            norms[rows], hashes[rows] = entries.add(block), row_hashes(block)
+            norms[rows] = entries.add(block)
+            # 64 bits of each row, kept instead of its features: equal for equal rows, and else by rare chance.
+            hashes[rows] = [hash(row.tobytes()) for row in block]
         batches.append((labels, norms, hashes))
         usable = np.flatnonzero((labels >= 0) & (labels < MOST_CLASSES) & ~np.isnan(norms))
         usable = usable[np.argsort(labels[usable], kind="stable")]
@@ -214,7 +216,6 @@ class Entries:
         # Of the finite entries.
         self._lows, self._highs = np.full(width, np.inf), np.full(width, -np.inf)
         self._bad: dict[str, Section] = {}
-        self._bad_features = {kind: np.zeros(width, dtype=bool) for kind in BAD_KINDS}
 
     def add(self, block: np.ndarray) -> np.ndarray:
         """Count rows (rows, V) in float64; their norms."""
@@ -235,11 +236,11 @@ class Entries:
         if not bad.any():
             return
         row, column = np.argwhere(bad)[0].tolist()
-        section = self._bad.setdefault(kind, {"count": 0, "samples": 0, "row": self._rows + row, "column": column})
+        first = {"row": self._rows + row, "column": column}
+        section = self._bad.setdefault(kind, {"count": 0, "samples": 0, "features": False, **first})
         section["count"] += int(bad.sum())
         section["samples"] += int(bad.any(axis=1).sum())
-        self._bad_features[kind] |= bad.any(axis=0)
-        section["features"] = int(self._bad_features[kind].sum())
+        section["features"] = section["features"] | bad.any(axis=0)
 
     def sections(self, label_of: Callable[[int], Any]) -> Section:
         """What the document says of the entries, of the features that have one value only, and of powers."""
@@ -247,7 +248,7 @@ class Entries:
         constant = np.flatnonzero(self._lows == self._highs)
         power = {"auto": choose_power("auto", low), "half": low >= 0, "log": low > 0}
         for bad in self._bad.values():
-            bad["class"] = label_of(bad["row"])
+            bad |= {"features": int(bad["features"].sum()), "class": label_of(bad["row"])}
         return {
             "entries": {
                 "zero_share": self._zeros / size,
@@ -285,11 +286,6 @@ def row_norms(block: np.ndarray) -> np.ndarray:
         # Dividing by the largest entry keeps the squares of huge and tiny entries representable.
         scaled = block / np.where(largest > 0, largest, 1.0)[:, None]
         return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-
-
-def row_hashes(block: np.ndarray) -> np.ndarray:
-    """64 bits of each row (rows, V), kept instead of its features: equal for equal rows, and else by rare chance."""
-    return np.fromiter((hash(row.tobytes()) for row in block), dtype=np.int64, count=len(block))
 
 
 def deviation_within_classes(X: np.ndarray, labels: np.ndarray) -> float | None:

@@ -187,14 +187,21 @@ def result_table(found: Evaluation, shots: int | str, threshold: float | None = 
         axis = _axis(leads.values())
     rows = []
     for method in order:
+        result, lead = found[method, shots], _lead_cell(found, leads.get(method), standing.get(method))
         cells: dict[str, Cell] = {"method": Entry(method, method, kind=REFERENCE if method == found.reference else "")}
-        lead = _lead_cell(found, leads.get(method), standing.get(method))
-        if closed:
-            cells |= _accuracies(found, method, shots, lead, leads, axis)
+        if not closed:
+            cells |= _measures(found, result, lead)
         else:
-            cells |= _measures(found, method, shots, lead)
+            cells["accuracy %"] = percent(result.accuracy_over_classes)
+            cells["over tasks"] = _half_width(result.accuracy)
+        if closed and leads:
+            cells[_lead(found)] = lead
+            if axis is not None:
+                cells["lead (chart)"] = _chart(leads[method], axis) if method in leads else None
+            paired = found.difference(method, shots)
+            cells["paired, over tasks"] = _half_width(paired) if method in leads else None
         if closed and threshold is not None:
-            cells |= _details(found[method, shots], threshold)
+            cells |= _details(result, threshold)
         rows.append(cells)
     title = _title(found, shots) + ("" if closed else ", in percent")
     jointly = (batch_note(found.jointly, found.methods),) if found.jointly and threshold is None else ()
@@ -202,31 +209,9 @@ def result_table(found: Evaluation, shots: int | str, threshold: float | None = 
     return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), notes)
 
 
-def _accuracies(
-    found: Evaluation,
-    method: str,
-    shots: int | str,
-    lead: Cell,
-    leads: dict[str, Estimate],
-    axis: tuple[float, float] | None,
-) -> dict[str, Cell]:
-    result = found[method, shots]
-    cells: dict[str, Cell] = {
-        "accuracy %": percent(result.accuracy_over_classes),
-        "over tasks": _half_width(result.accuracy),
-    }
-    if leads:
-        cells[_lead(found)] = lead
-        if axis is not None:
-            cells["lead (chart)"] = _chart(leads[method], axis) if method in leads else None
-        difference = found.difference(method, shots)
-        cells["paired, over tasks"] = _half_width(difference) if method in leads else None
-    return cells
-
-
-def _measures(found: Evaluation, method: str, shots: int | str, lead: Cell) -> dict[str, Cell]:
+def _measures(found: Evaluation, result: MethodResult, lead: Cell) -> dict[str, Cell]:
     """What the setting measures; the measure that methods are compared by has an interval."""
-    setting, result = found.setting, found[method, shots]
+    setting = found.setting
     cells: dict[str, Cell] = {"accuracy": Number(100 * result.accuracy.mean)} if setting.has_accuracy else {}
     for name, title in setting.measures.items():
         values = result.measures.get(name)
@@ -326,10 +311,10 @@ def transport_table(found: Evaluation) -> Table:
 def recall_table(found: Evaluation, shots: int | str) -> Table:
     """Recall of every class by every method, the worst class of the reference first."""
     recall = {method: found[method, shots].recall for method in found.methods}
-    own = recall[found.reference]
+    of_reference = recall[found.reference]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (str(label), *(_share(recall[method][label], 0) for method in found.methods))
-        for label in sorted(own, key=lambda label: own[label])
+        for label in sorted(of_reference, key=lambda label: of_reference[label])
     )
     title = f"Recall of each class, {setting_in_words(found.ways, shots)}"
     return Table(title, ("class", *found.methods), rows)
@@ -338,14 +323,8 @@ def recall_table(found: Evaluation, shots: int | str) -> Table:
 def choice_table(choice: Choice) -> Table:
     """The settings that were tried on held-out base classes, in order, and what was chosen."""
     rows = tuple(
-        (
-            trial.parameter,
-            str(trial.value),
-            Number(trial.gain, trial.half_width, signed=True),
-            _whole(trial.classes),
-            "yes" if trial.taken else "",
-        )
-        for trial in choice.trials
+        (t.parameter, str(t.value), Number(t.gain, t.half_width, signed=True), _whole(t.classes), "yes" * t.taken)
+        for t in choice.trials
     )
     chosen = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
     seen = "The extractor was trained on these classes: only the power is chosen."
@@ -379,13 +358,7 @@ def _title(found: Evaluation, shots: int | str) -> str:
 
 
 def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
-    """A sentence on who classified the queries of a task jointly.
-
-    Examples
-    --------
-    >>> batch_note(["hot"], ["hot", "hot one by one", "lda"])
-    'hot classified the queries of a task jointly, the other methods one by one.'
-    """
+    """A sentence on who classified the queries of a task jointly."""
     others = ", the other methods one by one" if set(methods) - set(jointly) else ""
     return f"{listed(list(jointly))} classified the queries of a task jointly{others}."
 
