@@ -154,6 +154,7 @@ def run_nearest(setting: Setting) -> Findings:
         _readable(names),
         {"weight": [Number(100 * value) for value in values]},
         label="share of the borrowed mean in %",
+        zero=True,
         title=f"Base classes that lend most to “{readable(first.label)}”, {setting.features.title}",
     )
     return Findings([first.in_words(TOP).replace("`", "")], [table], {"nearest": figure})
