@@ -50,10 +50,10 @@ class CentroidClassifier(MeansRival):
 
     normalize: str | None = parameter("centre-l2", CENTRED, None)
 
-    def _centre(self, X: np.ndarray, power: float, normalize: str | None) -> np.ndarray:
+    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
+        super()._set_transform(X, normalize)
         if self.base is None and normalize is not None:
-            return np.asarray(plain_transform(power, unit=False)(X).mean(axis=0))
-        return super()._centre(X, power, normalize)
+            self.centre_ = np.asarray(plain_transform(self.power_, unit=False)(X).mean(axis=0))
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         transform = plain_transform(self.power_, self.centre_, unit=self.normalize is not None)

@@ -44,7 +44,11 @@ class Rival(FewShotClassifier):
 
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.power_ = float(settings["power"])
+        self._set_transform(X, settings.get("normalize"))
         self._learn_z(self._placed(X), labels, settings)
+
+    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
+        """Set what `_placed` needs beside the power."""
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         """Samples in the space of the classifier: power, centre and unit norm, unless a subclass has another."""
@@ -67,15 +71,10 @@ class BankRival(Rival):
     base: BaseClasses | None = parameter(None)
     power: float | str = chosen(POWERS, NUMBER)
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self.centre_ = self._centre(X, float(settings["power"]), settings["normalize"])
-        super()._fit(X, labels, settings)
-
-    def _centre(self, X: np.ndarray, power: float, normalize: str | None) -> np.ndarray:
-        """What is subtracted from all samples (V,)."""
-        if self.base is None or normalize != "centre-l2":
-            return np.zeros(X.shape[1])
-        return np.asarray(self.base.centre(power), dtype=np.float64)
+    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
+        self.centre_ = np.zeros(X.shape[1])
+        if self.base is not None and normalize == "centre-l2":
+            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Outlier score of each sample (samples,): the larger, the less likely it belongs to any class.
@@ -128,11 +127,9 @@ class MeansRival(JoinableRival):
 class SpaceRival(MeansRival):
     """Base of classifiers by class means in the space of ``HOTClassifier``."""
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self.power_ = float(settings["power"])
+    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
         prepared = self._prepared()
         self.transform_ = plain_transform(self.power_, np.zeros(X.shape[1])) if prepared is None else prepared.transform
-        self._learn_z(self._placed(X), labels, settings)
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(self.transform_(cast(X, np.asarray(self.transform_.centre).dtype)), dtype=np.float64)
