@@ -98,19 +98,6 @@ def test_every_end_of_a_child_is_one_sentence(path, room, monkeypatch, code, mes
     assert not list(room.iterdir())
 
 
-@pytest.mark.usefixtures("forked_child")
-def test_the_last_words_of_a_child_are_printable(path, monkeypatch):
-    def end(request):
-        (Path(request.folder) / "errors").write_bytes(b"Traceback\nValueError: \x1b[31m\xff" + b"x" * 999)
-        return 1
-
-    monkeypatch.setattr(child, "run", end)
-    with pytest.raises(InputError, match=r"ValueError: \\x1b\[31m") as caught:
-        read_features(path)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 600
-
-
 @pytest.mark.usefixtures("real_child")
 def test_a_python_that_cannot_be_started_is_one_sentence(path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(path.parent / "nowhere"))

@@ -77,36 +77,23 @@ CALLS = _calls()
 RAW = {
     "GLOBAL": lambda m: b"cos\nmkdir\n(V" + line(m) + b"tR.",
     "GLOBAL of Python 2": lambda m: b"c__builtin__\neval\n(V" + line(CODE.format(m)) + b"tR.",
-    "GLOBAL by another module": lambda m: b"cposixpath\nos\n0cos\nmkdir\n(V" + line(m) + b"tR.",
     "INST": lambda m: b"(V" + line(m) + b"ios\nmkdir\n.",
     "OBJ": lambda m: b"(cos\nmkdir\nV" + line(m) + b"o.",
     "STACK_GLOBAL": lambda m: b"\x80\x04" + text("os") + text("mkdir") + b"\x93" + text(m) + b"\x85R.",
     "STACK_GLOBAL from the memo": lambda m: (
         b"\x80\x04" + text("os") + b"\x940" + text("mkdir") + b"\x940h\x00h\x01\x93" + text(m) + b"\x85R."
     ),
-    "STACK_GLOBAL of an overwritten memo": lambda m: (
-        b"\x80\x04" + text("numpy") + b"q\x000" + text("os") + b"q\x000h\x00" + text("mkdir") + b"\x93"
-        + text(m) + b"\x85R."
-    ),
     "dotted name": lambda m: b"\x80\x04" + text("posixpath") + text("os.mkdir") + b"\x93" + text(m) + b"\x85R.",
-    "dotted name in NumPy": lambda m: (
-        b"\x80\x04" + text("numpy") + text("f2py.os.mkdir") + b"\x93" + text(m) + b"\x85R."
-    ),
     "getattr": lambda m: (
         b"cbuiltins\ngetattr\n(cbuiltins\n__import__\n(Vos\ntRVmkdir\ntR(V" + line(m) + b"tR."
     ),
     "attrgetter": lambda m: (
         b"coperator\nattrgetter\n(Vmkdir\ntR(cbuiltins\n__import__\n(Vos\ntRtR(V" + line(m) + b"tR."
     ),
-    "methodcaller": lambda m: (
-        b"coperator\nmethodcaller\n(Vmkdir\nV" + line(m) + b"tR(cbuiltins\n__import__\n(Vos\ntRtR."
-    ),
     "BUILD calls __setstate__": lambda m: (
         b"cfunctools\npartial\n(cbuiltins\nlen\ntR(cos\nmkdir\n(V" + line(m) + b"t}Ntb)R."
     ),
     "EXT1": lambda m: b"\x80\x02\x82\xf1X" + struct.pack("<I", len(m)) + m.encode() + b"\x85R.",
-    "EXT2": lambda m: b"\x80\x02\x83\xf1\x00X" + struct.pack("<I", len(m)) + m.encode() + b"\x85R.",
-    "EXT4": lambda m: b"\x80\x02\x84\xf1\x00\x00\x00X" + struct.pack("<I", len(m)) + m.encode() + b"\x85R.",
     "within a tuple that is thrown away": lambda m: b"(cos\nmkdir\n(V" + line(m) + b"tR1N.",
     "after a frame that lies": lambda m: (
         b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00N0cos\nmkdir\n(V" + line(m) + b"tR."
@@ -225,116 +212,57 @@ def dtype_of(code, state=b"(I3\nS'<'\nNNNI-1\nI-1\nI0\ntb"):
 
 REFUSED = {
     "NEWOBJ": b"\x80\x02ccollections\nOrderedDict\n)\x81.",
-    "NEWOBJ_EX": b"\x80\x04ccollections\nOrderedDict\n)}\x92.",
-    "OBJ of a known name": b"(ccollections\nOrderedDict\no.",
-    "INST of a known name": b"(icollections\nOrderedDict\n.",
     "calling a name that is only mentioned": b"cbuiltins\nlist\n)R.",
-    "calling a value": b"Vos\n)R.",
     "calling without arguments": b"cnumpy\ndtype\nNR.",
     "calling the result of a call": b"cnumpy\ndtype\n(S'f4'\ntR)R.",
-    "BUILD of a list": b"]}b.",
     "BUILD of a name": b"cnumpy\nndarray\n}b.",
     "BUILD of a class": b"cnumpy\ndtype\n(N}(V__setstate__\ncnumpy\nndarray\nutb.",
     "BUILD of an array, twice": array()[:-3] + b"(I1\n(I2\nt" + DTYPE + b"I00\nS'12345678'\ntbas.",
-    "persistent id in a line": b"Pos\n.",
     "persistent id": b"\x80\x02X\x02\x00\x00\x00osQ.",
     "buffer outside the file": b"\x80\x05\x97.",
-    "read-only buffer outside the file": b"\x80\x05\x97\x98.",
     "set": b"\x80\x04\x8f(K\x01\x90.",
-    "frozen set": b"\x80\x04(K\x01\x91.",
     "complex": b"cbuiltins\ncomplex\n(F1.0\nF2.0\ntR.",
-    "copyreg": b"ccopyreg\n_reconstructor\n(ccollections\nOrderedDict\ncbuiltins\nobject\nNtR.",
     "numpy.load": b"cnumpy\nload\n(V/etc/passwd\nNI01\ntR.",
-    "numpy.fromfile": b"cnumpy\nfromfile\n(V/etc/passwd\ntR.",
     "torch.load": b"ctorch\nload\n(V/etc/passwd\ntR.",
-    "torch bytes": b"ctorch.storage\n_load_from_bytes\n(S'abc'\ntR.",
-    "torch hub": b"ctorch.hub\nload\n(Vowner/repository\ntR.",
     "unknown opcode": b"\x80\x04\xff.",
-    "protocol 255": b"\x80\xffN.",
     "nothing": b"\x80\x04.",
-    "two values": b"\x80\x04NN.",
-    "open mark": b"\x80\x04(N.",
-    "no mark": b"\x80\x04e.",
-    "empty stack": b"\x80\x040.",
     "memo that is not there": b"\x80\x04h\x05.",
     "negative memo": b"Np-1\n.",
-    "memo with a long number": b"Np" + b"9" * 1000 + b"\n.",
-    "memo from 2**31": b"\x80\x02Nr\x00\x00\x00\x80.",
     "integer with a million digits": b"I" + b"9" * 10**6 + b"\n.",
-    "long integer with a million digits": b"L" + b"9" * 10**6 + b"L\n.",
-    "long integer of a megabyte": b"\x80\x02\x8b" + struct.pack("<i", 10**6) + b"\xff" * 10**6 + b".",
     "negative length": b"\x80\x02\x8b\xff\xff\xff\xff.",
-    "negative string": b"T\xff\xff\xff\xff.",
     "bytes of 2**60": b"\x80\x04\x8e" + struct.pack("<Q", 2**60) + b"abc.",
-    "bytes of 2**64 - 1": b"\x80\x04\x8e" + b"\xff" * 8 + b"abc.",
-    "byte array of 2**60": b"\x80\x05\x96" + struct.pack("<Q", 2**60) + b"abc.",
-    "text of 2**60": b"\x80\x04\x8d" + struct.pack("<Q", 2**60) + b"abc.",
     "text of 2**32 - 1": b"X\xff\xff\xff\xffabc.",
-    "text that is not UTF-8": b"\x80\x04\x8c\x01\xff.",
     "frame beyond the file": b"\x80\x04\x95" + struct.pack("<Q", 2**60) + b"N.",
-    "float that is none": b"F1e\n.",
-    "float of a million digits": b"F" + b"1" * 10**6 + b"\n.",
-    "float with an underscore": b"F1_0\n.",
     "string without quotes": b"Sabc\n.",
-    "string with a lone quote": b"S'\n.",
     "string with an unknown escape": b"S'\\q'\n.",
-    "string that ends in a backslash": b"S'\\'\n.",
-    "text with a broken escape": b"V\\u12\n.",
-    "name that is no text": b"\x80\x04K\x01K\x02\x93.",
     "name without end": b"cos",
-    "name of a megabyte": b"c" + b"a" * 10**6 + b"\nb\n.",
     "nested pickle in bytes": b"\x80\x04}\x8c\x01aC\x05cos\nas.",
     "appends to a tuple": b"\x80\x04)(K\x01e.",
-    "appends to a dictionary": b"\x80\x04}(K\x01e.",
-    "odd items": b"\x80\x04}(K\x01u.",
-    "items of a list": b"\x80\x04](K\x01K\x02u.",
     "array of objects": array(dtype=dtype_of(b"O8")),
-    "array of objects in a list": array(dtype=dtype_of(b"O8"), data=b"(lI1\naI2\na"),
-    "array of numbers in a list": array(data=b"(lI1\naI2\na"),
     "structured array": array(
         dtype=dtype_of(b"V8", b"(I3\nS'|'\nN(S'a'\nt(dS'a'\n(" + DTYPE + b"I0\ntsI8\nI1\nI0\ntb")
     ),
-    "array with fields": array(dtype=dtype_of(b"f4", b"(I3\nS'<'\nN(S'a'\nt(dI4\nI1\nI0\ntb")),
     "array of subarrays": array(dtype=dtype_of(b"f4", b"(I3\nS'<'\n(" + DTYPE + b"(I2\ntttNNI4\nI1\nI0\ntb")),
-    "type with metadata": array(dtype=dtype_of(b"f4", b"(I4\nS'<'\nNNNI-1\nI-1\nI0\n(dtb")),
     "type of another size": array(dtype=dtype_of(b"f4", b"(I3\nS'<'\nNNNI999\nI-1\nI0\ntb")),
-    "type of dates": array(dtype=dtype_of(b"M8")),
-    "complex numbers": array(dtype=dtype_of(b"c8"), shape=b"(I1\nt"),
-    "long doubles": array(dtype=dtype_of(b"f16"), shape=b"(I1\nt"),
     "type by a program": array(dtype=dtype_of(b"f4,(100000,100000)f8")),
     "text of a huge width": array(dtype=dtype_of(b"U99999999")),
-    "text of no width": array(dtype=dtype_of(b"U0"), shape=b"(I1000000000\nt", data=b"S''\n"),
     "empty text of a huge shape": array(dtype=dtype_of(b"S"), shape=b"(I1000000000\nt", data=b"S''\n"),
     "huge shape": array(shape=b"(I1000000000000\nt"),
-    "shape that overflows": array(shape=b"(L4294967296L\nL4294967296L\nL4294967296L\nt"),
     "shape that wraps to the right size": array(shape=b"(L18446744073709551618L\nt"),
     "empty and huge": array(shape=b"(I0\nL9223372036854775807L\nt", data=b"S''\n"),
-    "negative shape": array(shape=b"(I-1\nI-2\nt"),
-    "shape of a float": array(shape=b"(F2.0\nt"),
     "shape of a boolean": array(shape=b"(I2\nI01\nt"),
-    "many axes": array(shape=b"(I2\n" + b"I1\n" * 60 + b"t"),
     "too few bytes": array(data=b"S'1234567'\n"),
-    "too many bytes": array(data=b"S'123456789'\n"),
     "no bytes": array(data=b"N"),
-    "array without numbers": b"(dI0\n(l" + NUMPY + b"as.",
-    "array of another class": b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\ndtype\n(I0\ntS'b'\ntR.",
     "array of huge reconstruction": (
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I1000000000000\ntS'd'\ntR."
     ),
     "number of objects": b"cnumpy.core.multiarray\nscalar\n(" + dtype_of(b"O8") + b"S'12345678'\ntR.",
     "number of too few bytes": b"cnumpy.core.multiarray\nscalar\n(" + DTYPE + b"S'123'\ntR.",
     "encoded by another codec": b"c_codecs\nencode\n(Vabc\nVzlib_codec\ntR.",
-    "encoded beyond Latin-1": b"c_codecs\nencode\n(V\\u4e00\nVlatin1\ntR.",
     "bytes of a huge number": b"cbuiltins\nbytes\n(L99999999999L\ntR.",
-    "byte array of a huge number": b"cbuiltins\nbytearray\n(L99999999999L\ntR.",
-    "ordered dictionary of a call": b"ccollections\nOrderedDict\n(cbuiltins\nlist\ntR.",
     "default dictionary with a function": b"ccollections\ndefaultdict\n(cos\nsystem\ntR.",
     "list within itself": b"\x80\x02}K\x00]q\x00h\x00as.",
     "parts with names that are not printable": pickle.dumps({"a\x7f\n": {0: [[1.0]]}, "b": {0: [[1.0]]}}),
-    "class with a name that is not printable": pickle.dumps({"a\x7f\n": [[1.0], [1.0, 2.0]]}),
-    "storage with a name that is not printable": (
-        b"ctorch._utils\n_rebuild_tensor_v2\n((Vstorage\nctorch\nFloatStorage\nVa\x7f\x1b[31m\nVcpu\nI1\nNtQ"
-    ),
     "dictionary within itself": b"\x80\x02}q\x00K\x00h\x00s.",
     "array of text beyond Unicode": (
         b"(dS'X'\n(l(lF1.0\naasS'y'\n" + NUMPY + b"(I1\n(I1\nt"
@@ -383,47 +311,29 @@ def colliding_keys(n):
 FLOODS = {
     "lists": b"]" * SIZE,
     "lists in lists": b"]" * (SIZE // 2) + b"a" * (SIZE // 2 - 1) + b".",
-    "tuples in tuples": b")" + b"\x85" * SIZE + b".",
     "dictionaries in dictionaries": b"}K\x00" * (SIZE // 4) + b"}" + b"s" * (SIZE // 4) + b".",
     "marks": b"(" * SIZE,
-    "marks and pops": b"(1" * (SIZE // 2) + b"N.",
     "duplicates": b"N" + b"2" * SIZE + b".",
     "memo": b"N" + b"\x94" * SIZE + b".",
-    "memo of lists": b"]\x94" * (SIZE // 2) + b".",
     "memo, sparse": b"N" + b"".join(b"r" + struct.pack("<I", 5 * i) for i in range(SIZE // 5)) + b".",
-    "texts": b"\x8c\x02ab" * (SIZE // 4) + b".",
-    "integers": b"M\xff\xff" * (SIZE // 3) + b".",
     "frames": b"\x95" + bytes(8) + (b"\x95" + bytes(8)) * (SIZE // 9) + b"N.",
     "ordered dictionaries": b"ccollections\nOrderedDict\nq\x000" + b"h\x00)R" * (SIZE // 4) + b".",
-    "types": b"cnumpy\ndtype\nq\x000X\x02\x00\x00\x00f4q\x010" + b"h\x00h\x01\x85R" * (SIZE // 6) + b".",
     "encoding the same text": (
         b"c_codecs\nencode\nq\x000X" + struct.pack("<I", SIZE) + b"a" * SIZE + b"X\x06\x00\x00\x00latin1\x86q\x010"
         + b"h\x00h\x01R0" * 20_000 + b"N."
-    ),
-    "numbers of the same text": (
-        b"cnumpy.core.multiarray\nscalar\nq\x000" + DTYPE.replace(b"f4", b"S9999").replace(b"I-1\nI-1", b"I9999\nI1")
-        + b"T" + struct.pack("<i", 9999) + b"a" * 9999 + b"\x86q\x010" + b"h\x00h\x01R0" * 50_000 + b"N."
     ),
     "ordered dictionaries of the same list": (
         b"ccollections\nOrderedDict\nq\x000](" + b"NN\x86" * 20_000 + b"e\x85q\x010" + b"h\x00h\x01R0" * 300 + b"N."
     ),
     "laughs": laughs(10, 100),
-    "laughs as vectors": laughs(2, 30_000),
     "one vector a million times": repeated(b"](" + b"K\x01" * 640 + b"e", 1000, 1000),
     "one array a million times": repeated(ARRAY, 1000, 1000),
-    "one short vector again and again": repeated(b"(K\x01K\x02t", 2_000, 2_000),
     "empty vectors": repeated(b")", 10_000, 10_000),
-    "long runs in vain": b"(" + (b"](" + b"G" + bytes(8)) * (SIZE // 11) + b".",
-    "a long run without end": b"](" + (b"G" + bytes(8)) * (SIZE // 9),
-    "float lines in vain": b"(l" + (b"F1\na" * 7 + b"N0") * (SIZE // 30) + b".",
     "keys of one hash": colliding_keys(SIZE // 100),
     "labels as long as the longest": (
         b"\x80\x02}(X\x01\x00\x00\x00X](](K\x01K\x02e](K\x01K\x02eeX\x01\x00\x00\x00y](X" + struct.pack("<I", SIZE)
         + b"a" * SIZE + b"X\x01\x00\x00\x00bq\x00" + b"h\x00" * 10_000 + b"eu."
     ),
-    "escapes": b"S'" + b"\\x41" * (SIZE // 4) + b"'\n.",
-    "backslashes": b"S'" + b"\\" * (SIZE + 1) + b"'\n.",
-    "calls of nothing": b"N" * (SIZE // 2) + b"R" * (SIZE // 2) + b".",
     "classes of one empty list": repeated(b"N", SIZE // 7, 0),
 }  # fmt: skip
 
@@ -472,14 +382,6 @@ def test_calls_in_a_pickle_are_replaced_by_a_few_safe_functions():
     made = {known.make for known in pickles.NAMES.values() if known.make is not None}
     assert {function.__module__ for function in made} == {"hotshot.files.pickles"}
     assert {text.split(".")[0] for text in pickles.NAMES} == {"numpy", "builtins", "_codecs", "collections"}
-
-
-def test_names_of_the_table_cannot_be_changed_by_a_pickle(tmp_path):
-    """BUILD sets attributes of most objects, such as the defaults of a function."""
-    for name in ("numpy\ndtype", "collections\nOrderedDict", "numpy.core.multiarray\n_reconstruct"):
-        for state in (b"(dV__defaults__\n(I1\nts", b"(N(dVmake\nNst"):
-            with pytest.raises(InputError, match="not a valid pickle of features, it modifies"):
-                plain(b"c" + name.encode() + b"\n" + state + b"b.", tmp_path / "a.plk")
 
 
 @pytest.mark.usefixtures("real_child")

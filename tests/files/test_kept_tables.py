@@ -55,15 +55,6 @@ def test_files_and_times_make_the_id(save, head, columns, name):
         read_features(path)
 
 
-def test_an_id_is_the_id_and_the_rest_stays_by_name(save):
-    path = save(table(("ID", "file", "label", "a", "b"), list("xyz"), FILES, ["u", "v", "u"], *FEATURES))
-    found = read_features(path)
-    assert list(found.ids) == ["x", "y", "z"]
-    assert {name: list(values) for name, values in found.columns.items()} == {"id": list("xyz"), "file": FILES}
-    assert found.y.tolist() == ["u", "v", "u"]
-    assert found.X.shape == (3, 2)
-
-
 @pytest.mark.parametrize(("name", "role"), [("text", "texts"), ("Utterance", "texts"), ("weather", None)])
 def test_another_column_of_text_is_kept_beside_labels_with_a_name(save, name, role):
     path = save(table(("label", name, "a", "b"), list("uvu"), ["so", '"a, b"', "ü"], *FEATURES))

@@ -102,19 +102,6 @@ def test_version_4(read, features):
     check(read({"X": features, "y": CODES}, format="4"), labels=CODES)
 
 
-def test_big_endian_files(tmp_path):
-    def element(kind, data):
-        return struct.pack(">II", kind, len(data)) + data + bytes(-len(data) % 8)
-
-    def matrix(name, values):
-        body = element(6, struct.pack(">II", 6, 0)) + element(5, struct.pack(">ii", *values.shape))
-        return element(14, body + element(1, name) + element(9, values.astype(">f8").tobytes("F")))
-
-    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\x00MI"
-    (tmp_path / "a.mat").write_bytes(head + matrix(b"X", X) + matrix(b"y", CODES[None].astype(float)))
-    check(open_matlab(tmp_path / "a.mat").read(), labels=CODES)
-
-
 # --- what is wrong with a file, in one sentence
 
 
@@ -252,45 +239,24 @@ BIG = 2**27
 MEMORY, UNSOUND, CRASH = "would take more than", "not a valid MATLAB file", "crashes the program"
 LIES = {
     "shape without numbers": (matrix(shape=(BIG, 8)), UNSOUND),
-    "negative shape": (matrix(shape=(-2, -3)), UNSOUND),
-    "huge shape": (matrix(shape=(2**31 - 1,) * 4), UNSOUND),
     "empty and huge": (matrix(shape=(0, 2**31 - 1), values=element(9, b"")), "X"),
-    "many axes": (matrix(shape=(1,) * 40), UNSOUND),
     "element beyond its variable": (matrix(values=element(9, bytes(48), 2**31)), MEMORY),
     "variable beyond the file": (element(14, b"", 2**31), UNSOUND),
-    "long name": (element(14, element(6, struct.pack("<II", 6, 0)) + element(1, b"", 2**30)), UNSOUND),
     "unknown type": (matrix(values=element(99, bytes(48))), f"{CRASH}|{UNSOUND}"),
     "cells without contents": (matrix(of_class=1, shape=(BIG, 1), values=b""), MEMORY),
-    "text without contents": (matrix(of_class=4, shape=(BIG, 1), values=element(4, b"")), MEMORY),
     "sparse and huge": (matrix(of_class=5, shape=(2**30, 2), values=sparse_values(0)), "may unpack"),
     "sparse with an index beyond": (matrix(of_class=5, shape=(2, 2), values=sparse_values(2**30)), UNSOUND),
-    "sparse with columns that wrap": (
-        matrix(of_class=5, shape=(2, 2), values=sparse_values(0, (0, 2**31 - 1, 1))),
-        UNSOUND,
-    ),
-    "sparse with columns beyond": (
-        matrix(of_class=5, shape=(2, 2), values=sparse_values(0, (0, 2**30, 2**30))),
-        UNSOUND,
-    ),
     "sparse with columns that wrap twice": (
         matrix(of_class=5, shape=(2, 3), values=sparse_values(0, (0, 2**31 - 1, -(2**31), 1))),
         UNSOUND,
     ),
-    "no variable": (element(1, bytes(8)), UNSOUND),
     "twice": (matrix() + matrix(), "Duplicate variable name"),
-    "not compressed": (struct.pack("<II", 15, 8) + bytes(8), UNSOUND),
-    "compressed nothing": (packed(b""), UNSOUND),
-    "packed within packed": (packed(packed(matrix())), UNSOUND),
     "bomb": (packed(matrix(shape=(2**21, 8), values=element(9, bytes(2**27)))), f"{MEMORY}|File too large"),
-    "packed shape without numbers": (packed(matrix(shape=(BIG, 8))), UNSOUND),
-    "packed size of four gigabytes": (packed(element(14, bytes(48), 2**32 - 1)), UNSOUND),
     "packed without its numbers": (
         packed(matrix(shape=(2**20, 8), values=element(9, b"", 2**26), more=2**26)),
         f"{MEMORY}|{UNSOUND}",
     ),
-    "object": (matrix(of_class=3), UNSOUND),
     "function": (matrix(of_class=16), "no real numbers and no text, only 'X'|not a valid"),
-    "opaque": (element(14, element(6, struct.pack("<II", 17, 0)) + element(1, b"a") * 3), UNSOUND),
 }  # fmt: skip
 
 
@@ -318,10 +284,3 @@ def test_a_file_that_crashes_scipy_is_one_sentence(tmp_path):
     assert bare.returncode == -signal.SIGSEGV
     with pytest.raises(InputError, match=r"a\.mat crashes the program that reads such files \(SIGSEGV\)"):
         read_features(path)
-
-
-def test_old_files_that_lie_are_refused(tmp_path):
-    for header in [(0, 2**30, 2**30, 0, 2), (0, -1, 5, 0, 2), (0, 1, 1, 0, 2**30), (90, 1, 1, 0, 2), (5, 1, 1, 0, 2)]:
-        (tmp_path / "a.mat").write_bytes(struct.pack("<5i", *header) + b"X\0" + bytes(8))
-        with pytest.raises(InputError, match="not a valid MATLAB file"):
-            open_matlab(tmp_path / "a.mat")

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import open_features, read_features, roles
+from hotshot.files import open_features, read_features
 from hotshot.files.roles import features_from_classes
 
 X = np.arange(12.0).reshape(4, 3)
@@ -78,15 +78,6 @@ def test_arrays_of_classes_samples_features(save, arrays, labels):
     found = read_features(save(**arrays))
     np.testing.assert_array_equal(found.X, STACK.reshape(6, 4))
     assert found.y.tolist() == labels
-
-
-def test_bytes_in_another_order_are_put_right(save):
-    path = save(X=X.astype(">f4"), y=CODES.astype(">i8"))
-    assert open_features(path).dtype == np.dtype("=f4")
-    found = read_features(path)
-    assert found.X.dtype == np.float32
-    np.testing.assert_array_equal(found.X, X)
-    assert found.y.tolist() == CODES.tolist()
 
 
 def test_one_array_per_class_in_the_order_of_the_file(save):
@@ -179,16 +170,6 @@ def test_classes_that_are_not_features_are_one_sentence(tmp_path, classes, messa
         features_from_classes(classes, tmp_path / "features.plk")
 
 
-def test_vectors_by_class_come_in_batches_across_classes(tmp_path):
-    classes = {7: [np.ones(2)] * 3, -1: np.zeros((4, 2), np.float32), 5: [[2, 2]]}
-    source = features_from_classes(classes, tmp_path / "features.plk")
-    assert (source.n_samples, source.n_features, source.dtype) == (8, 2, np.float64)
-    assert [len(part) for part, _ in source.batches(3)] == [3, 3, 2]
-    X, y = source.read()
-    assert y.tolist() == [7] * 3 + [-1] * 4 + [5]
-    assert X[:, 0].tolist() == [1, 1, 1, 0, 0, 0, 0, 2]
-
-
 def test_long_names_in_sentences_are_cut(save):
     with pytest.raises(InputError) as caught:
         read_features(save(**{f"{i}\n" + "x" * 500: np.float32(i) for i in range(50)}))
@@ -214,20 +195,3 @@ def test_the_stack_of_miniimagenet_is_read_as_it_is_stored():
         assert y[600] == arrays["base_names"][1]
     with pytest.raises(InputError, match="'base', 'val'"):
         open_features(path)
-
-
-def test_a_long_name_is_looked_through_once(save, tmp_path, monkeypatch):
-    """Each cut of a name costs a copy of it: only those near its ends, where a known word may stand, are looked at."""
-    asked = []
-
-    class Words(frozenset):
-        def __contains__(self, word):
-            asked.append(len(word))
-            return super().__contains__(word)
-
-    monkeypatch.setattr("hotshot.files.roles._ROLES", {role: Words(w) for role, w in roles._ROLES.items()})
-    name = "_".join(["a"] * 20_000)
-    assert list(roles._roles(f"{name}_X")) == [("features", name)]
-    assert list(roles._roles(f"labels/{name}")) == [("labels", name)]
-    assert list(roles._roles(name)) == []
-    assert len(asked) < 100 * len(roles._ROLES)

@@ -49,37 +49,19 @@ def test_numbers_are_mapped_and_not_read(path):
     assert not X.flags.writeable
 
 
-def test_features_keep_their_place_in_memory_in_float32(path):
-    write(path)
-    assert not read_features(path).X.flags.writeable
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
-def test_codes_may_be_of_any_integer_type(path, dtype):
-    write(path, y=np.array([0, 1, 0, 1], dtype))
-    assert read_features(path).y.tolist() == ["b", "a", "b", "a"]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         pytest.param({"format": "hotshot features 3"}, "version 3 .* up to 2: install a newer hotshot", id="newer"),
-        pytest.param({"format": "hotshot features " + "9" * 5000}, "install a newer", id="much newer"),
         pytest.param({"format": "hotshot bank 1"}, "without features, its format is 'hotshot bank 1'", id="bank"),
-        pytest.param({"format": None}, "without features", id="no format"),
         pytest.param({"format": "hotshot features one"}, "without features", id="no number"),
-        pytest.param({"classes": "ab"}, "classes are not a list of str", id="classes as text"),
         pytest.param({"classes": []}, "not a list", id="no classes"),
         pytest.param({"classes": ["b"]}, "1 classes and label codes from 0 to 1", id="too few classes"),
-        pytest.param({"classes": [1, 2]}, "not a list of str", id="other type"),
         pytest.param({"classes": ["b", 2]}, "not a list of str", id="two types"),
         pytest.param({"classes": [True, 1], "label_type": "int"}, "not a list of int", id="boolean as integer"),
         pytest.param({"classes": [2**70, 1], "label_type": "int"}, "more than 64 bits", id="huge integers"),
-        pytest.param({"classes": [-1, 2**63], "label_type": "int"}, "more than 64 bits", id="no common integers"),
         pytest.param({"label_type": "object"}, "not a list of object", id="unknown type"),
-        pytest.param({"label_type": ["str"]}, "not a list", id="list as type"),
         pytest.param({"classes": ["b\0", "b"]}, "NUL", id="NUL"),
-        pytest.param({"y": [0, 1, 0]}, "have shape|do not match", id="too few codes"),
         pytest.param({"y": [0, 1, 0, 2]}, "from 0 to 2", id="code too large"),
         pytest.param({"y": [0, 1, 0, -1]}, "from -1 to 1", id="negative code"),
         pytest.param({"y": [0.0, 1, 0, 1]}, "have shape|do not match", id="codes as floats"),
@@ -109,21 +91,6 @@ def test_a_file_without_its_tensors_is_refused(path, missing):
 def test_one_long_name_cannot_fill_the_memory(path):
     write(path, X=np.zeros((20_000, 1), np.int8), y=np.zeros(20_000, np.int8), classes=["x" * 100_000])
     assert_refused(path, "labels of 8 GB, but")
-
-
-def test_a_file_torn_at_any_byte_is_refused(path):
-    write(path)
-    whole = path.read_bytes()
-    for end in range(len(whole)):
-        path.write_bytes(whole[:end])
-        with pytest.raises(InputError):
-            read_features(path)
-
-
-def test_a_part_is_refused(path):
-    write(path)
-    with pytest.raises(InputError, match="has no part 'base'"):
-        read_features(path, part="base")
 
 
 def test_brain_floats_are_refused_with_what_to_do(path):

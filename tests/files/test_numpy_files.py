@@ -75,12 +75,6 @@ def test_every_version_of_the_header_is_read(path, version):
     np.testing.assert_array_equal(read_features(path).X, X)
 
 
-def test_headers_of_other_writers_are_read(path):
-    other = '{"shape": (4L, 3L), "descr": "<f8", "fortran_order": False}'
-    write_zip(path, [("X.npy", npy_of(other, X.tobytes())), GOOD[1]])
-    np.testing.assert_array_equal(read_features(path).X, X)
-
-
 # --- hostile archives
 
 
@@ -110,11 +104,6 @@ def test_pickles_inside_are_never_run(path, tmp_path):
         write_zip(path, [("X.npy", npy_of(described(descr, shape="(1,)"), content)), *GOOD[1:]])
         assert_refused(path, "Python objects|save plain numbers")
         assert not marker.exists()
-
-
-def test_names_with_folders_inside_are_names(path):
-    write_zip(path, [("base/X.npy", npy(X)), ("base/y.npy", npy(Y))])
-    np.testing.assert_array_equal(read_features(path).X, X)
 
 
 def test_a_member_twice_is_refused(path):
@@ -170,12 +159,6 @@ def test_bombs_are_refused_before_they_are_unpacked(path, gibibytes):
     assert_refused(path, "arrays of .* GB, but a file of .* may unpack to .* damaged or hostile")
 
 
-def test_many_small_members_are_a_bomb_together(path):
-    zeros = npy(np.zeros((2**16, 8)))
-    write_zip(path, [(f"class{i}.npy", zeros) for i in range(70)], method=zipfile.ZIP_DEFLATED)
-    assert_refused(path, "arrays of 294 MB, but")
-
-
 @pytest.mark.parametrize("factor", [0, 0.5, 0.99, 1.01, 2, 1e6, 2**31])
 def test_sizes_in_the_table_of_contents_that_lie_are_refused(path, factor):
     def lie(infos):
@@ -218,32 +201,21 @@ def test_an_archive_torn_at_any_byte_is_refused(path):
 
 HEADERS = [
     pytest.param(npy_of(described(shape="(4000000000000, 3)"), X.tobytes()), "should hold", id="huge shape"),
-    pytest.param(npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is invalid", id="beyond memory"),
     pytest.param(
         npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is invalid", id="more than 64 bits"
     ),
     pytest.param(npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is invalid", id="huge but empty"),
     pytest.param(npy_of(described(shape="(-4, -3)"), X.tobytes()), "shape is invalid", id="negative"),
-    pytest.param(npy_of(described(shape="(4.0, 3)"), X.tobytes()), "shape is not valid", id="float"),
     pytest.param(npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is invalid", id="40 dimensions"),
     pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "should hold", id="one row too many"),
-    pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "should hold", id="one row too few"),
     pytest.param(npy_of(described("'<f3'")), "descr is not a valid dtype", id="unknown type"),
     pytest.param(npy_of(described("'<U0'", shape="(4,)")), "type '<U0'", id="strings of no width"),
-    pytest.param(npy_of(described("'|S0'", shape="(1000000000,)")), "type '|S0'", id="bytes of no width"),
-    pytest.param(npy_of(described("'<f0'", shape="(4,)")), "not a valid dtype", id="numbers of no width"),
-    pytest.param(npy_of(described("'<U999999999'"), X.tobytes()), "not a valid dtype", id="huge strings"),
-    pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "should hold", id="large strings"),
     pytest.param(npy_of(described("[('a', '<f8')]"), X.tobytes()), "plain numbers", id="structured"),
-    pytest.param(npy_of(described("'M8[s]'"), X.tobytes()), "plain numbers", id="dates"),
     pytest.param(npy_of("{'descr': '<f8', 'shape': (4, 3)}", X.tobytes()), "correct keys", id="key missing"),
     pytest.param(npy_of("__import__('os').system('true')"), "malformed node", id="code"),
     pytest.param(npy_of("(" * 9000), "header is invalid", id="brackets"),
-    pytest.param(npy_of("{" + " " * 9000), "header is invalid", id="blanks"),
-    pytest.param(npy_of("{" + "'descr': []," * 800), "header is invalid", id="repeats"),
     pytest.param(npy_of(" " * 20_000), "reading array header", id="long header"),
     pytest.param(npy_of("{}", version=2)[:8] + b"\xff" * 4, "reading array header", id="longest header"),
-    pytest.param(npy_of(described())[:40], "reading array header", id="half a header"),
     pytest.param(b"\x93NUMPY\x09\x00" + bytes(90), "in the .npy format", id="version 9"),
 ]
 
@@ -252,16 +224,6 @@ HEADERS = [
 def test_false_headers_are_refused_in_archives(path, content, message):
     write_zip(path, [("X.npy", content), GOOD[1]])
     assert_refused(path, message)
-
-
-@pytest.mark.parametrize(("content", "message"), HEADERS)
-def test_false_headers_are_refused_in_files(tmp_path, content, message):
-    (tmp_path / "a.npy").write_bytes(content)
-    np.save(tmp_path / "a.labels.npy", Y)
-    assert_refused(tmp_path / "a.npy", message)
-    (tmp_path / "b.npy").write_bytes(npy(X))
-    (tmp_path / "b.labels.npy").write_bytes(content)
-    assert_refused(tmp_path / "b.npy", message.replace("should hold", "should hold|labels"))
 
 
 # --- .npy and its labels
@@ -298,18 +260,6 @@ def test_features_are_mapped_and_not_read(tmp_path):
         source = open_features(tmp_path / "a.npy")
         X, _ = source.read()
     assert not X.flags.writeable
-
-
-def test_integers_in_text_are_integers(tmp_path):
-    np.save(tmp_path / "a.npy", X)
-    (tmp_path / "a.labels.txt").write_text("3\n-1\n3\n2\n")
-    assert read_features(tmp_path / "a.npy").y.tolist() == [3, -1, 3, 2]
-
-
-def test_a_stack_takes_names_of_classes(tmp_path):
-    np.save(tmp_path / "a.npy", X.reshape(2, 2, 3))
-    (tmp_path / "a.labels.txt").write_text("wren\nkite\n")
-    assert read_features(tmp_path / "a.npy").y.tolist() == ["wren", "wren", "kite", "kite"]
 
 
 @pytest.mark.parametrize(

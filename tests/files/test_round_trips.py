@@ -107,17 +107,6 @@ def test_checked_features_have_the_type_that_holds_them(tmp_path, suffix, dtype,
     assert file.y.tolist() == [1, 2, 1]
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64"])
-def test_integers_come_back(tmp_path, suffix, dtype):
-    X = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
-    if dtype == "int64":
-        X[0] = [2**53, -(2**53), 7]
-    path = tmp_path / f"features{suffix}"
-    write_features(path, (X, ["a", "b"]))
-    assert_same(open_features(path).read(), X, np.array(["a", "b"]))
-
-
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".npy", ".parquet", ".csv"])
 def test_batches_are_the_whole_in_pieces(tmp_path, suffix):
     rng = np.random.default_rng(0)
@@ -139,21 +128,3 @@ def test_the_header_is_kept_with_the_features(tmp_path, suffix):
     write_features(path, (np.eye(2), ["a", "b"]), about=about)
     found = read_features(path).about
     assert found == about
-
-
-def test_the_library_reads_the_native_form(tmp_path):
-    X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float16)
-    write_features(tmp_path / "a.safetensors", (X, ["b", "a", "b", "c", "a"]))
-    tensors = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "a.safetensors")
-    np.testing.assert_array_equal(tensors["X"], X)
-    assert tensors["y"].tolist() == [0, 1, 0, 2, 1]
-
-
-def test_files_of_the_library_are_read(tmp_path):
-    X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float16)
-    path = tmp_path / "a.safetensors"
-    pytest.importorskip("safetensors.numpy").save_file(
-        {"embeddings": X, "labels": np.array([3, 1, 3, 2, 1])}, path, {"format": "np"}
-    )
-    source = open_features(path)
-    assert_same(source.read(), X, np.array([3, 1, 3, 2, 1]))

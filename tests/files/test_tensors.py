@@ -66,13 +66,6 @@ def test_files_of_the_safetensors_library_are_read(tmp_path_factory, tensors, me
     assert all(same(file.tensors[name], tensor) for name, tensor in tensors.items())
 
 
-@given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4))
-def test_order_is_kept(tmp_path_factory, tensors):
-    path = tmp_path_factory.mktemp("t") / "file.safetensors"
-    write_tensors(path, tensors, {})
-    assert list(map_tensors(path).tensors) == list(tensors)
-
-
 def test_big_endian_and_strided_arrays_are_written_by_value(path):
     X = np.arange(12, dtype=">f4").reshape(3, 4)[:, ::2]
     write_tensors(path, {"X": X}, {})
@@ -109,14 +102,6 @@ def test_a_file_torn_at_any_byte_is_refused(path):
             map_tensors(path)
 
 
-@pytest.mark.parametrize("more", [1, 7, 100])
-def test_bytes_at_the_end_that_belong_to_no_tensor_are_refused(path, more):
-    write_tensors(path, {"X": np.arange(6.0)}, {})
-    path.write_bytes(path.read_bytes() + b"\0" * more)
-    with pytest.raises(InputError, match=f"{more} bytes belong to no tensor"):
-        map_tensors(path)
-
-
 def test_any_changed_byte_of_the_header_is_an_error_or_another_sound_file(path):
     write_tensors(path, {"X": np.arange(6.0).reshape(2, 3)}, {"about": "birds"})
     whole = path.read_bytes()
@@ -136,44 +121,27 @@ def test_any_changed_byte_of_the_header_is_an_error_or_another_sound_file(path):
     ("content", "message"),
     [
         pytest.param(b"", "longer than the file", id="empty"),
-        pytest.param(b"1234567", "longer than the file", id="seven bytes"),
         pytest.param(raw({}, length=2**63), "longer than the file", id="huge length"),
-        pytest.param(raw({}, length=2**64 - 1), "longer than the file", id="all bits"),
-        pytest.param(raw({}, length=3), "longer than the file", id="length by one too long"),
         pytest.param(raw({}, length=1), "not a JSON object", id="length too short"),
-        pytest.param(raw(b"{'X': 1}"), "not a JSON object", id="Python"),
         pytest.param(raw(b"\xff\xfe{}"), "not a JSON object", id="not UTF-8"),
         pytest.param(raw(b"[" * 100_000), "not a JSON object", id="deep"),
-        pytest.param(raw(b'{"X":' * 50_000), "not a JSON object", id="deep objects"),
         pytest.param(raw(b"[]"), "not a JSON object", id="list"),
-        pytest.param(raw(b"7"), "not a JSON object", id="number"),
         pytest.param(raw({"__metadata__": {"a": 1}}), "metadata", id="number in metadata"),
-        pytest.param(raw({"__metadata__": []}), "metadata", id="list as metadata"),
-        pytest.param(raw({"X": 1}), "invalid offsets", id="number as entry"),
         pytest.param(raw({"X": {}}), "invalid offsets", id="empty entry"),
-        pytest.param(raw({"X": entry(offsets=(0,))}), "invalid offsets", id="one offset"),
-        pytest.param(raw({"X": entry(offsets=(0, 4, 8))}), "invalid offsets", id="three offsets"),
         pytest.param(raw({"X": entry(offsets=(8, 0))}), "invalid offsets", id="reversed"),
         pytest.param(raw({"X": entry(offsets=(-8, 0))}), "invalid offsets", id="negative"),
         pytest.param(raw({"X": entry(offsets=(0.0, 8.0))}, bytes(8)), "invalid offsets", id="floats"),
-        pytest.param(raw({"X": entry(offsets=(False, 8))}, bytes(8)), "invalid offsets", id="a boolean"),
         pytest.param(raw({"X": entry(offsets=(0, 2**70))}), "invalid offsets", id="more than 64 bits"),
         pytest.param(raw({"X": entry(shape=(-2,))}, bytes(8)), "size of its shape", id="negative shape"),
-        pytest.param(raw({"X": entry(shape=(2.0,))}, bytes(8)), "size of its shape", id="float shape"),
-        pytest.param(raw({"X": entry(shape=(True, 2))}, bytes(8)), "size of its shape", id="boolean shape"),
         pytest.param(raw({"X": entry(shape=(3,))}, bytes(8)), "size of its shape", id="shape too large"),
         pytest.param(raw({"X": entry(shape=(2**40, 2**40))}, bytes(8)), "size of its shape", id="huge shape"),
         pytest.param(raw({"X": entry((0, 2**62, 2**62), (0, 0))}), "size of its shape", id="huge but empty"),
         pytest.param(raw({"X": entry((1,) * 70, (0, 4))}, bytes(4)), "size of its shape", id="70 dimensions"),
         pytest.param(raw({"X": entry(dtype="F7")}, bytes(8)), "'F7'.*float32", id="unknown type"),
-        pytest.param(raw({"X": entry(dtype=["F32"])}, bytes(8)), "float32", id="list as type"),
-        pytest.param(raw({"X": entry(dtype=None)}, bytes(8)), "float32", id="no type"),
         pytest.param(raw({"X": entry()}), "truncated", id="no numbers"),
-        pytest.param(raw({"X": entry((2**40,), (0, 2**42))}, bytes(8)), "truncated", id="more than the file"),
         pytest.param(raw({"X": entry(offsets=(4, 12))}, bytes(12)), "gap", id="gap at the start"),
         pytest.param(raw({"X": entry(), "y": entry(offsets=(12, 20))}, bytes(20)), "gap", id="gap between"),
         pytest.param(raw({"X": entry(), "y": entry(offsets=(4, 12))}, bytes(12)), "overlaps", id="overlap"),
-        pytest.param(raw({"X": entry(), "y": entry()}, bytes(8)), "overlaps", id="same place"),
         pytest.param(
             raw(b'{"X":%b,"X":%b}' % ((json.dumps(entry()).encode(),) * 2), bytes(8)), "repeats", id="repeated name"
         ),
@@ -183,12 +151,6 @@ def test_a_false_header_is_one_sentence(path, content, message):
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         map_tensors(path)
-
-
-@pytest.mark.parametrize("name", ["nowhere.safetensors", ".", "a\0b"])
-def test_a_path_that_is_not_a_file_is_one_sentence(tmp_path, name):
-    with pytest.raises(InputError, match=r"no file|is a folder|cannot be read"):
-        map_tensors(tmp_path / name)
 
 
 # --- writing
@@ -237,12 +199,6 @@ def test_after_an_error_the_old_file_is_there_and_nothing_else(path, error):
         failing(path, error)
     assert path.read_bytes() == b"old"
     assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(path):
-    with pytest.raises(InputError, match=r"cannot be written: No space left on device\."):
-        failing(path, OSError(28, "No space left on device"))
-    assert os.listdir(path.parent) == []
 
 
 @pytest.mark.parametrize("name", ["nowhere/file", "file/inside", "folder", "x" * 300, ""])

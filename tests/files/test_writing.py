@@ -38,19 +38,6 @@ def test_numbers_too_large_for_a_type_are_an_error_and_no_infinity(tmp_path, suf
     assert os.listdir(tmp_path) == []
 
 
-def test_the_row_of_a_large_number_counts_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "ROWS_AT_ONCE", 4)
-    source = np.ones((23, 2))
-    source[17, 0] = 1e9
-    with pytest.raises(InputError, match="in row 17, column 0"):
-        write_features(tmp_path / "features.npz", (source, np.arange(23)), dtype="float16")
-
-
-def test_infinity_itself_is_kept(tmp_path):
-    write_features(tmp_path / "a.npz", ([[np.inf, np.nan]], ["a"]), dtype="float16")
-    np.testing.assert_array_equal(open_features(tmp_path / "a.npz").read()[0], [[np.inf, np.nan]])
-
-
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".plk", ".pkl", ".pickle"])
 def test_no_pickle_is_ever_written(tmp_path, suffix):
     with pytest.raises(ParameterError, match=r"hotshot only reads a .*: choose"):
@@ -104,15 +91,6 @@ def test_integers_that_text_would_round_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_features_that_were_read_can_be_written(tmp_path):
-    write_features(tmp_path / "a.npz", (X, Y), about={"extractor": "DINO"})
-    file = read_features(tmp_path / "a.npz")
-    write_features(tmp_path / "b.safetensors", file)
-    again = read_features(tmp_path / "b.safetensors")
-    assert again.about["extractor"] == "DINO"
-    np.testing.assert_array_equal(again.X, X)
-
-
 def test_a_file_may_be_written_over_itself(tmp_path):
     for suffix in (".safetensors", ".npy", ".npz", ".csv", ".parquet"):
         path = tmp_path / f"features{suffix}"
@@ -130,15 +108,6 @@ def source_of(n, width, batch):
             yield np.outer(some, np.ones(width)), np.array(list("abcdefg"))[some % 7]
 
     return FeatureSource("made up", n, width, np.dtype(float), batches)
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_source_with_batches_of_its_own_size_can_be_written(tmp_path, suffix):
-    path = tmp_path / f"features{suffix}"
-    write_features(path, source_of(100, 3, 33))
-    found, y = read_features(path)
-    assert found[:, 0].tolist() == list(range(100))
-    assert y.tolist() == ["abcdefg"[i % 7] for i in range(100)]
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".npy", ".csv", ".parquet"])
@@ -186,9 +155,3 @@ def test_a_source_that_changes_between_its_two_passes_is_refused(tmp_path, suffi
     with pytest.raises(InputError, match="changed while it was read"):
         write_features(tmp_path / f"features{suffix}", FeatureSource("made up", 3, 2, X.dtype, batches))
     assert os.listdir(tmp_path) == []
-
-
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
-    for suffix in FORMATS:
-        with pytest.raises(InputError, match="cannot be written: No such file"):
-            write_features(tmp_path / "nowhere" / f"features{suffix}", (X, Y))

@@ -52,16 +52,6 @@ def test_half_a_surrogate_pair_is_written_as_in_json(tmp_path, form):
     assert "\\udce9.jpg" in (tmp_path / "a").read_text(encoding="utf-8")
 
 
-def test_names_of_columns_and_files_without_rows_are_valid_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    with writing(tmp_path / "a.parquet", "parquet") as write:
-        write({"k\ud800": ["x"]})
-    assert parquet.read_table(tmp_path / "a.parquet").column_names == ["k\\ud800"]
-    with writing(tmp_path / "b.parquet", "parquet"):
-        pass
-    assert parquet.read_table(tmp_path / "b.parquet").num_rows == 0
-
-
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path):
     (tmp_path / "a.csv").write_text("before", encoding="utf-8")
     with suppress(KeyboardInterrupt), writing(tmp_path / "a.csv", "csv") as write:

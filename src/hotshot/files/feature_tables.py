@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress, islice
@@ -55,11 +54,8 @@ def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> 
     The file is read once for its labels, which are integers only if all of them look like integers, and once more for
     its numbers, as float64. If `lenient`, rows that are damaged are NaN, and labels may be missing.
     """
-    table = _FeatureTable(path, lenient)
-    n_samples, codes, classes, beside = table.scan()
-    labels = None if table.roles.label is None else labels_from_text(classes, path)
-    if labels is not None:
-        check_size(path, n_samples * labels.itemsize, "labels")
+    table = _TextTable(path, lenient)
+    n_samples, labels, beside = table.scan()
 
     def pieces(rows: int) -> Iterator[Batch]:
         numbered = table.rows()
@@ -72,25 +68,22 @@ def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> 
                     if not lenient:
                         raise
                     X[i] = np.nan
-            yield X, None if labels is None else labels[codes[some]]
+            yield X, None if labels is None else labels[some]
 
     columns, unlabelled = columns_of(beside, n_samples), table.roles.missing
     return FeatureSource(path, n_samples, table.width, np.dtype(np.float64), pieces, {}, columns, unlabelled)
 
 
-class _FeatureTable:
+class _TextTable:
     """The columns of a CSV or TSV file with their roles; `counter` is one without a name that numbers the rows."""
 
     def __init__(self, path: Path, lenient: bool) -> None:
         self.path, self.lenient, self.width = path, lenient, 0
-        self.separator = _separator(path)
         first = list(islice(self._cells(), 2))
-        if not first:
-            raise InputError(f"{path} has no rows: copy or download it again.")
-        names = [name.strip() for name in first[0]]
+        names = [name.strip() for name in first[0]] if first else []
         self.n_heads = int(_are_names(names))
-        if len(first) == self.n_heads:
-            raise InputError(f"{path} has column names but no samples: copy or download it again.")
+        if len(first) <= self.n_heads:
+            raise damaged(f"{path} has {'column names but no samples' if first else 'no rows'}")
         sample = first[self.n_heads]
         self.names = names if self.n_heads else [f"column {i}" for i in range(1, len(names) + 1)]
         if not self.n_heads and [_is_number(cell) for cell in sample] == [True, True, False] and _is_vector(sample[2]):
@@ -101,37 +94,35 @@ class _FeatureTable:
         unnamed = [i for i, name in enumerate(self.names) if not name or name.startswith("Unnamed: ")]
         self.roles = roles_of(self.names, list(map(_kind, self.names, sample)), path, " in the first line")
         if unnamed not in ([], [0]) or self.roles.label in unnamed:
-            raise InputError(
-                f"{path} has no name for column {unnamed[-1] + 1}: give every column a name, or remove the first line."
-            )
+            raise InputError(f"{path} has no name for column {unnamed[-1] + 1}: name it, or remove the first line.")
         self.counter = unnamed[0] if unnamed else None
         features = set(self.roles.features) - set(unnamed)
         if not features:
+            sign = "commas" if _separator(path) == "," else "tabs"
             raise InputError(
                 f"{path} has no column of numbers, only {listing(map(quoted, self.names))}: extract features from "
-                f"texts first, or separate columns by {'commas' if self.separator == ',' else 'tabs'}."
+                f"texts first, or separate columns by {sign}."
             )
         self.are_features = [i in features for i in range(len(self.names))]
         self.width = len(self.numbers(sample, 1))
 
     def _cells(self) -> Iterator[list[str]]:
         with opened_lines(self.path) as lines:
-            for _, row, _ in cell_rows(lines, self.separator, str(self.path)):
+            for _, row, _ in cell_rows(lines, _separator(self.path), str(self.path)):
                 yield row
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Rows of data with their numbers, from 1; all of the same length."""
         n_columns = len(self.names)
         for number, row in enumerate(islice(self._cells(), self.n_heads, None), 1):
-            if len(row) == n_columns:
-                yield number, row
-            elif self.lenient:
-                yield number, [str(number) if column == self.counter else "" for column in range(n_columns)]
-            else:
+            if len(row) != n_columns and not self.lenient:
                 raise InputError(
                     f"{self.path} has {len(row)} cells in row {number} of the data, but the first row has {n_columns}: "
                     "repair this row."
                 )
+            if len(row) != n_columns:
+                row = [str(number) if column == self.counter else "" for column in range(n_columns)]
+            yield number, row
 
     def numbers(self, row: list[str], number: int) -> list[float]:
         """The features of a row."""
@@ -146,8 +137,8 @@ class _FeatureTable:
             numbers = list(map(float, cells))
         except ValueError:
             names = list(compress(self.names, self.are_features))
-            names = names * len(cells) if self.roles.of_vectors else names
-            name, cell = next(pair for pair in zip(names, cells, strict=True) if not _is_number(pair[1]))
+            place, cell = next((i, cell) for i, cell in enumerate(cells) if not _is_number(cell))
+            name = names[0 if self.roles.of_vectors else place]
             raise InputError(
                 f"{self.path} holds {'text' if cell.strip() else 'nothing'}, not numbers, in column {quoted(name)} "
                 f"(row {number}: {quoted(cell)}): repair or remove it, or extract features from texts first."
@@ -159,10 +150,10 @@ class _FeatureTable:
             )
         return numbers
 
-    def scan(self) -> tuple[int, np.ndarray, list[str], dict[str, list[str]]]:
-        """The number of rows, the index of the label of each, the distinct labels, and the columns beside features."""
-        codes: dict[str, int] = {}
-        by_row, number, label = array("q"), 0, self.roles.label
+    def scan(self) -> tuple[int, np.ndarray | None, dict[str, list[str]]]:
+        """The number of rows, their labels, and the columns beside the features."""
+        texts, number, label = [], 0, self.roles.label
+        distinct: dict[str, str] = {}
         beside: dict[int, list[str]] = {column: [] for column in self.roles.beside if column != self.counter}
         for number, row in self.rows():
             if self.counter is not None and row[self.counter] not in (str(number - 1), str(number)):
@@ -180,9 +171,17 @@ class _FeatureTable:
                 text = row[label].strip()
                 if not text and not self.lenient:
                     raise InputError(f"{self.path} has no label in row {number} of the data: give every sample one.")
-                by_row.append(codes.setdefault(text, len(codes)))
+                texts.append(distinct.setdefault(text, text))
         columns = {self.names[column]: values for column, values in beside.items()}
-        return number, np.array(by_row, dtype=np.int64), list(codes), columns
+        return number, None if label is None else _labels(texts, self.path), columns
+
+
+def _labels(texts: list[str], path: Path) -> np.ndarray:
+    """Labels (samples,) from their texts."""
+    codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    labels = labels_from_text(list(codes), path)
+    check_size(path, len(texts) * labels.itemsize, "labels")
+    return labels[[codes[text] for text in texts]]
 
 
 def _separator(path: Path) -> str:
@@ -201,12 +200,10 @@ def _kind(name: str, cell: str) -> str:
 def _are_names(cells: list[str]) -> bool:
     """Whether a first line holds column names: two words, or consecutive numbers with at most one known name."""
     words = [cell for cell in cells if not _is_number(cell)]
-    if len(words) > 1:
-        return True
-    counts = [cell for cell in cells if cell not in words]
+    counts = [cell for cell in cells if _is_number(cell)]
     counted = counts in [[str(i) for i in range(first, first + len(counts))] for first in (0, 1)]
-    if not words:
-        return counted and len(counts) > 2
+    if len(words) != 1:
+        return len(words) > 1 or (counted and len(counts) > 2)
     return counted and (not words[0] or is_beside(words[0]) or words[0].lower() in LABEL_NAMES)
 
 
@@ -237,17 +234,12 @@ def read_label_lines(path: Path) -> np.ndarray:
     if any(len(row) != 1 for row in rows):
         raise InputError(f"{path} must have one column, the labels: remove the others.")
     texts = [row[0].strip() for row in rows]
-    if texts and texts[0].lower() in LABEL_NAMES:
-        del texts[0]
+    texts = texts[1:] if texts and texts[0].lower() in LABEL_NAMES else texts
     if not all(texts):
         raise InputError(f"{path} has no label for sample {texts.index('') + 1}: give every sample a label.")
     if not texts:
         raise InputError(f"{path} holds no labels: write one per line.")
-    codes: dict[str, int] = {}
-    by_row = [codes.setdefault(text, len(codes)) for text in texts]
-    labels = labels_from_text(list(codes), path)
-    check_size(path, len(texts) * labels.itemsize, "labels")
-    return labels[by_row]
+    return _labels(texts, path)
 
 
 def write_text(path: Path, content: Content) -> None:

@@ -167,10 +167,6 @@ def _array(value: Any, name: str, path: Path) -> np.ndarray:
 # --- in the child: pickles
 
 
-class InvalidPickleError(Exception):
-    """A pickle is invalid; the message is a phrase."""
-
-
 class Known:
     """A name in the table; `make` replaces a call of it, None if it may not be called."""
 
@@ -182,11 +178,11 @@ class Known:
     def __call__(self, *args: Any) -> Any:
         """The replacement for the result of the call."""
         if self.make is None:
-            raise InvalidPickleError(f"it calls {self.text}")
+            raise ValueError(f"it calls {self.text}")
         return self.make(*args)
 
     def __setstate__(self, state: Any) -> None:
-        raise InvalidPickleError(f"it modifies {self.text}")
+        raise ValueError(f"it modifies {self.text}")
 
 
 class Dictionary(dict[Any, Any]):
@@ -204,7 +200,7 @@ class DType:
     def __init__(self, code: Any, *_: Any) -> None:
         code = as_text(code)
         if code not in _CODES and not (code and _TEXT_CODE.fullmatch(code)):
-            raise InvalidPickleError("an array has an unusual type")
+            raise ValueError("an array has an unusual type")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: Any) -> None:
@@ -213,7 +209,7 @@ class DType:
         order = as_text(order)
         plain = fields == [None] * 3 and width in (-1, self.dtype.itemsize) and state[8:] in ((), (None,))
         if order not in ("<", ">", "|", "=") or not plain:
-            raise InvalidPickleError("an array has a structured type")
+            raise ValueError("an array has a structured type")
         self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
 
 
@@ -223,7 +219,7 @@ class Array(np.ndarray):
     def __setstate__(self, state: Any) -> None:
         """Take shape, type and bytes, once they fit to each other."""
         if self.shape != (0,):
-            raise InvalidPickleError("an array has an unknown form")
+            raise ValueError("an array has an unknown form")
         _, shape, dtype, fortran, data = state
         view = _view(data, dtype, shape, "F" if fortran else "C")
         super().__setstate__((1, shape, view.dtype, bool(fortran), bytes(data)))  # type: ignore[arg-type]
@@ -233,21 +229,21 @@ def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     """An array on bytes of the file; their number must match its shape."""
     data = data.encode("latin-1") if type(data) is str else data
     if not isinstance(data, (bytes, bytearray)) or type(dtype) is not DType:
-        raise InvalidPickleError("it has an array of Python objects, not of numbers")
+        raise ValueError("it has an array of Python objects, not of numbers")
     if math.prod(_shape(shape)) * dtype.dtype.itemsize != len(data):
-        raise InvalidPickleError(f"it has an array of shape {shape} with {len(data)} bytes")
+        raise ValueError(f"it has an array of shape {shape} with {len(data)} bytes")
     array: np.ndarray = np.ndarray(shape, dtype.dtype, data, order=order)
     if not is_text(array):
-        raise InvalidPickleError("it has invalid text")
+        raise ValueError("it has invalid text")
     return array
 
 
 def _shape(value: Any) -> tuple[int, ...]:
     """A shape: a few non-negative integers."""
     if type(value) is not tuple or len(value) > _MOST_AXES or any(type(n) is not int or n < 0 for n in value):
-        raise InvalidPickleError("an array has an invalid shape")
+        raise ValueError("an array has an invalid shape")
     if math.prod(max(n, 1) for n in value) > 2**58:
-        raise InvalidPickleError("an array is larger than any memory")
+        raise ValueError("an array is larger than any memory")
     return value
 
 
@@ -255,7 +251,7 @@ def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None)
     if type(order) is str and order in ("C", "F"):
         return _view(data, dtype, shape, order)
     if order != "K" or sorted(_shape(axes)) != list(range(len(_shape(shape)))):
-        raise InvalidPickleError("an array has an unknown form")
+        raise ValueError("an array has an unknown form")
     return _view(data, dtype, shape, "C").transpose(axes)
 
 
@@ -269,7 +265,7 @@ def _encode(text: Any = "", codec: Any = "latin1") -> bytes:
     if isinstance(text, (bytes, bytearray)):
         return bytes(text)
     if type(text) is not str or as_text(codec) not in ("latin1", "latin-1"):
-        raise InvalidPickleError("bytes have an unknown form")
+        raise ValueError("bytes have an unknown form")
     return text.encode("latin-1")
 
 
@@ -316,7 +312,7 @@ class Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         """Only files of torch have objects elsewhere."""
-        raise InvalidPickleError("it refers to objects outside the file")
+        raise ValueError("it refers to objects outside the file")
 
 
 def _refused(name: str, asked: str) -> InputError:
@@ -431,7 +427,7 @@ def _load_torch(path: Path, name: str, what: str) -> Any:
             if asked:
                 raise _refused(name, asked[1]) from None
             if said := _REASON.search(str(error)):
-                raise InvalidPickleError(said[1]) from None
+                raise ValueError(said[1]) from None
             raise
 
 

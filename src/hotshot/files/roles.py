@@ -98,20 +98,19 @@ def roles_of(
         raise InputError(f"{path} has several columns of lists, {both}: keep one.")
     # Features by number are f0, f1 and so on, beside files and times or alone.
     plain = [names[i] for i in others if kinds[i] == NUMBERS and not is_beside(names[i])]
-    numbered, possible = bool(plain) and all(name[-1:].isdigit() for name in plain), set(labels)
-    usual = {i for i in others if is_beside(names[i], kinds[i] == NUMBERS and not numbered)}
-    texts = {i for i in others if kinds[i] in (TEXTS, DATES)}
-    beside = {
-        i
-        for i in others
-        if (kinds[i] in (NUMBERS, TEXTS, DATES) and names[i] != THUMBNAIL)
-        or (kinds[i] == UNKNOWN and names[i] == THUMBNAIL)
+    numbered = bool(plain) and all(name[-1:].isdigit() for name in plain)
+
+    def stands_beside(i: int) -> bool:
+        if names[i] == THUMBNAIL:
+            return kinds[i] == UNKNOWN
         # Beside a column of vectors, numbers are identifiers and the like.
-        if vectors or i in usual or i in possible or i in texts or names[i] == THUMBNAIL
-    }
+        usual = bool(vectors) or i in labels or is_beside(names[i], kinds[i] == NUMBERS and not numbered)
+        return kinds[i] in (TEXTS, DATES) or (kinds[i] == NUMBERS and usual)
+
+    beside = [i for i in others if stands_beside(i)]
     features = vectors or [i for i in others if i not in beside]
-    only = frozenset() if vectors else frozenset(texts - usual - possible)
-    return Roles(label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), only)
+    texts = [i for i in beside if kinds[i] in (TEXTS, DATES) and i not in labels and not is_beside(names[i])]
+    return Roles(label, missing, tuple(features), bool(vectors), tuple(beside), frozenset([] if vectors else texts))
 
 
 def bare(name: str) -> str:
