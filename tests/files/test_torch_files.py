@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import struct
 import subprocess
 import sys
@@ -177,6 +178,19 @@ def test_only_the_child_imports_torch(tmp_path):
         f"open_torch({str(tmp_path / 'a.pt')!r}).read(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_flags_that_a_file_gives_a_type_are_ignored(tmp_path):
+    """NumPy would believe that numbers are objects, and count references to them."""
+    data = pickle.dumps({"X": X.numpy(), "y": LABELS}, 2)
+    flags = b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00"
+    assert data.count(flags) == 1
+    with zipfile.ZipFile(tmp_path / "a.pt", "w") as file:
+        file.writestr("a/version", b"3\n")
+        file.writestr("a/data.pkl", data.replace(flags, flags[:-1] + b"\x3f"))
+    got = open_torch(tmp_path / "a.pt").read()
+    check(got)
+    assert got[0].dtype.flags == 0
 
 
 # --- files that lie

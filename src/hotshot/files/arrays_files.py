@@ -9,7 +9,6 @@ import math
 import os
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,10 +22,10 @@ from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.feature_tables import read_label_lines
-from hotshot.files.opening import ALWAYS_ALLOWED, FORMATS, HDF5, check_size, damaged, opened, sniff
+from hotshot.files.opening import ALWAYS_ALLOWED, FORMATS, HDF5, check_size, damaged, one_sentence, opened, sniff
 from hotshot.files.roles import FEATURE_NAMES, features_from_arrays, is_text, label_array
 from hotshot.files.samples import ID, TEXT, FeatureSource, blocks
-from hotshot.formatting import listing, on_one_line, quoted, readable_size, reason
+from hotshot.formatting import listing, on_one_line, quoted, readable_size
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -40,8 +39,6 @@ _PAIRS = {"X": "y", "x": "y", "features": "labels"}
 # Other methods unpack without a limit inside Python, and numpy writes only these.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED, _LOCAL_HEADER = 0x1, 30
-# What zipfile says of damage, of encrypted members, of methods it lacks and of sizes that no file has.
-_FAULTS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
 
 
 # --- .npy
@@ -219,29 +216,24 @@ class Member:
 
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """An open archive; its errors are raised as one sentence."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            yield archive
-    except InputError:
-        raise
-    except _FAULTS as error:
-        raise damaged(f"{path} is not a valid .npz file, {reason(error, 100)}") from None
+    with one_sentence(path, ".npz file"), zipfile.ZipFile(path) as archive:
+        yield archive
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Refuse members that a normal `.npz` file never has, before anything is unpacked."""
     end, names = 0, set[str]()
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
-        who = f"{path} holds a member {info.orig_filename!r:.60}"
-        if info.filename in names:
-            raise InputError(f"{who} twice: write the file again.")
-        if info.flag_bits & _ENCRYPTED:
-            raise InputError(f"{who} that is encrypted: write the file again without a password.")
-        if info.compress_type not in _METHODS:
-            raise InputError(f"{who} compressed by method {info.compress_type}: write it with numpy.savez_compressed.")
-        if info.header_offset < end:
-            raise InputError(f"{who} that overlaps another: it is damaged or hostile, do not use it.")
+        problems = {
+            "twice": info.filename in names,
+            "that is encrypted": bool(info.flag_bits & _ENCRYPTED),
+            f"compressed by method {info.compress_type}": info.compress_type not in _METHODS,
+            "that overlaps another": info.header_offset < end,
+        }
+        problem = next((what for what, is_so in problems.items() if is_so), None)
+        if problem is not None:
+            who = f"{path} holds a member {info.orig_filename!r:.60}"
+            raise InputError(f"{who} {problem}: do not use it, or write it again with numpy.savez_compressed.")
         end = info.header_offset + _LOCAL_HEADER + info.compress_size
         names.add(info.filename)
     if end > path.stat().st_size:
@@ -300,17 +292,11 @@ def _matlab_arrays(path: Path, name: str) -> tuple[dict[str, np.ndarray], None]:
         start = file.read(520)
     if start[:10] == b"MATLAB 7.3" or HDF5 in (start[:8], start[512:]):
         raise InputError(f"{name} is a MATLAB 7.3 file (HDF5): save it with save(…, '-v7') in MATLAB.")
-    try:
-        with warnings.catch_warnings():
-            # SciPy goes on after a warning, such as one about a name that stands twice.
-            warnings.simplefilter("error")
-            values = {key: value for key, value in loadmat(path, appendmat=False).items() if not key.startswith("__")}
+    with one_sentence(name, "MATLAB file"), warnings.catch_warnings():
+        # SciPy goes on after a warning, such as one about a name that stands twice.
+        warnings.simplefilter("error")
+        values = {key: value for key, value in loadmat(path, appendmat=False).items() if not key.startswith("__")}
         arrays = {key: _matlab_array(value, key, path) for key, value in values.items()}
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        # Any error of SciPy is due to the file.
-        raise InputError(f"{name} is not a valid MATLAB file ({reason(error)}): copy or save it again.") from None
     found = {key: array for key, array in arrays.items() if array is not None}
     if not found:
         raise InputError(
@@ -363,21 +349,15 @@ def _hdf5_arrays(path: Path, name: str) -> tuple[dict[str, np.ndarray], None]:
     import h5py
 
     arrays = {}
-    try:
-        with h5py.File(path, "r") as file:
-            # Other links and virtual datasets lead to other files.
-            for key in [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]:
-                item = file[key]
-                if not isinstance(item, h5py.Dataset) or item.external is not None or item.is_virtual:
-                    continue
-                check_size(path, item.size * item.dtype.itemsize, f"dataset {quoted(key)}")
-                if h5py.check_string_dtype(item.dtype) is not None:
-                    arrays[key] = np.asarray(item.asstr()[...], dtype=object)
-                elif item.dtype.kind in "fiubc":
-                    arrays[key] = np.asarray(item[...])
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        # Errors of h5py are of every type.
-        raise damaged(f"{name} is not a valid HDF5 file, {reason(error, 100)}") from None
+    with one_sentence(name, "HDF5 file"), h5py.File(path, "r") as file:
+        # Other links and virtual datasets lead to other files.
+        for key in [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]:
+            item = file[key]
+            if not isinstance(item, h5py.Dataset) or item.external is not None or item.is_virtual:
+                continue
+            check_size(path, item.size * item.dtype.itemsize, f"dataset {quoted(key)}")
+            if h5py.check_string_dtype(item.dtype) is not None:
+                arrays[key] = np.asarray(item.asstr()[...], dtype=object)
+            elif item.dtype.kind in "fiubc":
+                arrays[key] = np.asarray(item[...])
     return arrays, None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.errors import HotshotError, InputError
+from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.opening import check_size, damaged, json_object
+from hotshot.files.opening import check_size, damaged, json_object, one_sentence
 from hotshot.files.roles import (
     DATES,
     FEATURE_NAMES,
@@ -32,7 +31,7 @@ from hotshot.files.roles import (
 )
 from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, Batch, FeatureSource, Lazy
 from hotshot.files.tables import LONGEST_LINE, Columns, cell_rows, cell_writer, opened_lines, pyarrow
-from hotshot.formatting import listing, on_one_line, quoted, reason
+from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -292,7 +291,7 @@ def _cell(text: str, path: Path) -> str:
 
 def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
     """Features and labels of a Parquet file; features are read on demand, everything else at once."""
-    with _readable_errors(path):
+    with one_sentence(path, "Parquet file"):
         table = _Parquet(path)
         first = next(table.features(rows=1))
         n_samples, width = table.n_samples, first.shape[1]
@@ -308,7 +307,7 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
 
     def pieces(_: int) -> Iterator[Batch]:
         start = 0
-        with _readable_errors(path):
+        with one_sentence(path, "Parquet file"):
             for X in table.features():
                 yield X, None if labels is None else labels[codes[start : start + len(X)]]
                 start += len(X)
@@ -449,17 +448,6 @@ class _Parquet:
 
 def _texts(values: Any) -> Lazy:
     return Lazy(lambda row: values[row].as_py(), range(len(values)))
-
-
-@contextmanager
-def _readable_errors(path: Path) -> Iterator[None]:
-    """Turn the errors of Arrow, which are of every type, into one sentence about the file."""
-    try:
-        yield
-    except (HotshotError, MemoryError):
-        raise
-    except Exception as error:
-        raise damaged(f"{path} is not a valid Parquet file, {reason(error, 100)}") from None
 
 
 def write_parquet(path: Path, content: Content) -> None:

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hotshot.arrays import check_features
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files.samples import FeatureSource, Samples
-from hotshot.formatting import listing, printable, quoted, readable_size
+from hotshot.formatting import listing, printable, quoted, readable_size, reason
 from hotshot.labels import check_labels
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
@@ -82,6 +82,17 @@ def json_object(text: str | bytes, **options: Any) -> dict[str, Any] | None:
 def damaged(what: str) -> InputError:
     """The error for a damaged file, with what to do about it."""
     return InputError(f"{what}: copy or download it again.")
+
+
+@contextmanager
+def one_sentence(name: str | Path, what: str) -> Iterator[None]:
+    """Turn the errors of a library, which are of every type, into one sentence about the file."""
+    try:
+        yield
+    except (HotshotError, MemoryError):
+        raise
+    except Exception as error:
+        raise damaged(f"{name} is not a valid {what}, {reason(error, 100)}") from None
 
 
 def most_bytes(path: Path) -> int:

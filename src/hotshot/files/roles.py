@@ -98,19 +98,21 @@ def roles_of(
         raise InputError(f"{path} has several columns of lists, {both}: keep one.")
     # Features by number are f0, f1 and so on, beside files and times or alone.
     plain = [names[i] for i in others if kinds[i] == NUMBERS and not is_beside(names[i])]
-    numbered = bool(plain) and all(name[-1:].isdigit() for name in plain)
+    numbered, possible = bool(plain) and all(name[-1:].isdigit() for name in plain), set(labels)
 
     def stands_beside(i: int) -> bool:
         if names[i] == THUMBNAIL:
             return kinds[i] == UNKNOWN
         # Beside a column of vectors, numbers are identifiers and the like.
-        usual = bool(vectors) or i in labels or is_beside(names[i], kinds[i] == NUMBERS and not numbered)
+        usual = bool(vectors) or i in possible or is_beside(names[i], kinds[i] == NUMBERS and not numbered)
         return kinds[i] in (TEXTS, DATES) or (kinds[i] == NUMBERS and usual)
 
-    beside = [i for i in others if stands_beside(i)]
+    beside = {i for i in others if stands_beside(i)}
     features = vectors or [i for i in others if i not in beside]
-    texts = [i for i in beside if kinds[i] in (TEXTS, DATES) and i not in labels and not is_beside(names[i])]
-    return Roles(label, missing, tuple(features), bool(vectors), tuple(beside), frozenset([] if vectors else texts))
+    texts = [i for i in beside if kinds[i] in (TEXTS, DATES) and i not in possible and not is_beside(names[i])]
+    return Roles(
+        label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), frozenset([] if vectors else texts)
+    )
 
 
 def bare(name: str) -> str:

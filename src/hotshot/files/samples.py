@@ -146,17 +146,6 @@ class FeatureSource:
         Ids, texts, thumbnails and other columns, as in ``Samples``.
     unlabelled : str
         The error for missing labels; empty if the file has labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from hotshot.files import open_features
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
-    ...     X, y = open_features(f"{folder}/birds.npz").read()
-    >>> X.shape
-    (3, 3)
     """
 
     path: Path
