@@ -109,10 +109,9 @@ def roles_of(
 
     beside = {i for i in others if stands_beside(i)}
     features = vectors or [i for i in others if i not in beside]
-    texts = [i for i in beside if kinds[i] in (TEXTS, DATES) and i not in possible and not is_beside(names[i])]
-    return Roles(
-        label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), frozenset([] if vectors else texts)
-    )
+    texts = {i for i in beside if kinds[i] in (TEXTS, DATES) and i not in possible and not is_beside(names[i])}
+    only = frozenset() if vectors else frozenset(texts)
+    return Roles(label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), only)
 
 
 def bare(name: str) -> str:
