@@ -40,7 +40,7 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
             yield client
         except KilledWorker:
             raise RunError(
-                "Dask lost several workers on one part of the features, most often because memory ran out: "
+                "Dask lost several workers on one part of the work, most often because memory ran out: "
                 "make smaller parts, or give the workers more memory."
             ) from None
         except (TimeoutError, CommClosedError):

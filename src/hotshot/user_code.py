@@ -21,15 +21,13 @@ LOADED: list[ModuleType] = []
 
 
 def load_named(name: str, what: str, is_made: Callable[[Any], bool], **arguments: Any) -> Any:
-    """The object of a name, or the result of calling the class or function of that name.
+    """The object of a name, or the result of calling it with these arguments unless it `is_made` already.
 
-    Modules in the working folder are found too. `what` is a word for the object in error messages; `is_made` tells
-    whether it is the result already; it is called with those of the arguments that it takes.
+    Modules in the working folder are found too. `what` is a word for the object in error messages.
     """
     value = named_object(name, what)
     if callable(value) and not is_made(value):
-        with importing_from(name):
-            value = call_named(value, name, what, arguments)
+        value = call_named(value, name, what, **arguments)
     # Worker processes are started with this path, and find there what the code has imported from beside it.
     if _folder(name) not in sys.path:
         sys.path.append(_folder(name))
@@ -44,7 +42,7 @@ def named_object(name: str, what: str) -> Any:
     path, is_file = Path(place), place.endswith(".py")
     if is_file and not os.path.isfile(path):
         raise InputError(f"There is no file {path}: name the Python file that defines the {what}.")
-    with importing_from(name):
+    with _importing_from(name):
         try:
             module = _load_file(path) if is_file else importlib.import_module(place)
             # Some modules import what is asked for only now.
@@ -70,7 +68,7 @@ def short_name(name: str) -> str:
 
 
 @contextmanager
-def importing_from(name: str) -> Iterator[None]:
+def _importing_from(name: str) -> Iterator[None]:
     """Let modules beside the named file, or in the working folder, be imported, as Python does for a script."""
     entry, before = _folder(name), sys.dont_write_bytecode
     sys.path.insert(0, entry)
@@ -106,18 +104,19 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def call_named(make: Any, name: str, what: str, arguments: dict[str, Any]) -> Any:
-    """The result of a class or function that requires no more than these arguments."""
+def call_named(make: Any, name: str, what: str, **arguments: Any) -> Any:
+    """The result of a class or function of this name, called with those of the arguments that it takes."""
     required, parameters = required_arguments(make), _parameters(make)
     taken = {key: value for key, value in arguments.items() if key in parameters}
     if missing := [key for key in required if key not in taken]:
         raise ParameterError(f"{name} needs {', '.join(missing)}: name a function without required arguments.")
     if absent := [key for key in required if taken[key] is None]:
         raise ParameterError(f"{name} needs {absent[0]}: pass it (in the shell --{absent[0]} FILE).")
-    try:
-        return make(**taken)
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{name} fails to create the {what} ({reason(error)}): fix it.") from None
+    with _importing_from(name):
+        try:
+            return make(**taken)
+        except (Exception, SystemExit) as error:
+            raise InputError(f"{name} fails to create the {what} ({reason(error)}): fix it.") from None
 
 
 def required_arguments(function: Any) -> list[str]:

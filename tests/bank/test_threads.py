@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
 
 import numpy as np
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
-from hotshot import arrays
 from hotshot.arrays import one_thread
 from hotshot.bank import BaseClasses, Space
 
@@ -43,16 +41,6 @@ def test_the_limit_holds_until_the_last_thread_has_left_and_is_then_undone():
         assert blas_threads() == before
     finally:
         outer.restore_original_limits()
-
-
-def test_libraries_are_found_once_and_again_after_an_import(monkeypatch):
-    found = []
-    monkeypatch.setattr(arrays, "ThreadpoolController", lambda: found.append(ThreadpoolController()) or found[-1])
-    for modules, times in (("one", 1), ("one", 1), ("another", 2)):
-        monkeypatch.setitem(sys.modules, f"{modules} with a matrix library", ModuleType(modules))
-        with one_thread():
-            assert blas_threads() == {1}
-        assert len(found) == times
 
 
 def test_a_bank_is_prepared_in_the_same_bits_on_any_number_of_threads():

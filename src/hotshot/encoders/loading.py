@@ -27,7 +27,7 @@ from hotshot.encoders.libraries import EFFICIENTNET, MINILM, absolute
 from hotshot.encoders.onnx import onnx_encoder
 from hotshot.errors import ParameterError, RunError
 from hotshot.formatting import did_you_mean
-from hotshot.user_code import call_named, importing_from, named_object, required_arguments, short_name
+from hotshot.user_code import call_named, named_object, required_arguments, short_name
 
 # Side of the input of networks that do not tell it, in pixels.
 SIZE = 84
@@ -247,8 +247,7 @@ def module_encoder(
     check_normalisation(mean, deviation)
     require_device(device)
     if callable(module) and not isinstance(module, nn.Module):
-        with importing_from(name):
-            module = call_named(module, name, "network", {})
+        module = call_named(module, name, "network")
     if not isinstance(module, nn.Module):
         raise ParameterError(
             f"{name} must be or return a torch.nn.Module, got {type(module).__name__}: wrap it in one."
