@@ -71,10 +71,6 @@ def broken():
     raise OSError("no disk.\\nAt all.")
 
 
-def leaving():
-    sys.exit(3)
-
-
 def nothing():
     return None
 """

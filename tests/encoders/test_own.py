@@ -72,21 +72,14 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
     ("name", "error", "message"),
     [
         ("resnet", ParameterError, "network must be package.module:name or file.py:name"),
-        (":pool", ParameterError, "network must be"),
-        ("their_networks:", ParameterError, "network must be"),
         ("nowhere.models:net", ParameterError, "There is no module nowhere: install it"),
-        ("torch.nowhere:net", ParameterError, "There is no module torch.nowhere"),
-        ("nowhere.py:net", InputError, "There is no file nowhere.py"),
         ("their_syntax.py:net", InputError, r"their_syntax.py cannot be imported \(SyntaxError"),
-        ("their_needs:net", InputError, r"their_needs cannot be imported \(ModuleNotFoundError: No module named 'no"),
-        ("their_script.py:net", InputError, r"their_script.py cannot be imported \(SystemExit: 2\)"),
         ("their_networks.py:net", ParameterError, "their_networks.py has no 'net'"),
         ("their_networks.py:numbers", ParameterError, "must be or return a torch.nn.Module, got dict"),
         ("their_networks.py:nothing", ParameterError, "must be or return a torch.nn.Module, got NoneType"),
         ("their_networks.py:wide", ParameterError, "needs filters, depth: name a function without required"),
         ("torch.nn:Linear", ParameterError, "torch.nn:Linear needs in_features, out_features"),
         ("their_networks.py:broken", InputError, r"fails to create the network \(OSError: no disk. At all\): fix it"),
-        ("their_networks.py:leaving", InputError, r"fails to create the network \(SystemExit: 3\)"),
         ("their_networks.py:pair", InputError, r"maps \(batch, V, h, w\), got tuple for images \(2, 3, 14, 14\)"),
         ("their_networks.py:tokens", InputError, r"got torch.float32 \(2, 3, 196\) for images"),
         ("their_networks.py:whole", InputError, r"got torch.int64 \(2, 3\)"),
@@ -101,8 +94,6 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
 )  # fmt: skip
 def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, message):
     (tmp_path / "their_syntax.py").write_text("def net(:\n")
-    (tmp_path / "their_needs.py").write_text("import nowhere_at_all\n")
-    (tmp_path / "their_script.py").write_text("raise SystemExit(2)\n")
     before = list(sys.path)
     with pytest.raises(error, match=message) as raised:
         module_encoder(name, 14)

@@ -125,15 +125,12 @@ def test_two_archives_of_one_split_are_refused(tmp_path):
         open_dataset(tmp_path)
 
 
-def test_long_names_in_a_tar_are_read(tmp_path):
-    name = "ant/" + "x" * 180 + ".jpg"
-    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-        path = tmp_path / f"{form}.tar"
-        with tarfile.open(path, "w", format=form) as archive:
-            info = tarfile.TarInfo(name)
-            info.size = len(jpeg(1))
-            archive.addfile(info, io.BytesIO(jpeg(1)))
-        assert open_dataset(path).splits["all"].images[0].name.endswith(name)
+@pytest.mark.parametrize("stem", ["x" * 180, "7" * 250], ids=["letters", "digits"])
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_in_a_tar_are_read(tmp_path, form, stem):
+    with tarfile.open(tmp_path / "x.tar", "w", format=form) as archive:
+        archive.addfile(tarfile.TarInfo(f"ant/{stem}.jpg"))
+    assert open_dataset(tmp_path / "x.tar").splits["all"].images[0].name.endswith(f"ant/{stem}.jpg")
 
 
 # --- tricks that take time or memory: each in time that grows with the size of the file, counted where it could not
@@ -199,14 +196,6 @@ def test_more_members_than_a_file_has_room_for_are_refused(tmp_path, monkeypatch
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(data))
     with pytest.raises(InputError, match="it has more than 256 members, too many for its size"):
         open_dataset(tmp_path / "x.tar.gz")
-
-
-def test_long_digits_in_names_are_read(tmp_path):
-    name = "ant/" + "7" * 250 + ".jpg"
-    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-        with tarfile.open(tmp_path / "x.tar", "w", format=form) as archive:
-            archive.addfile(tarfile.TarInfo(name))
-        assert open_dataset(tmp_path / "x.tar").splits["all"].images[0].name.endswith(name)
 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip], ids=["tar", "zip"])

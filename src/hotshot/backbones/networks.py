@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.errors import ParameterError
+from hotshot.images.decode import DEVIATION, MEAN
 
 # Later blocks of a Conv6 do not pool: a map of 5x5 is small enough.
 POOLED_BLOCKS = 4
@@ -22,8 +23,6 @@ POOLED_BLOCKS = 4
 MOST_BLOCKS = 8
 # Side up to which a stem that divides the map by four would leave too little of it.
 SMALL_IMAGES = 48
-# Of ImageNet's pixels in [0, 1], as all published checkpoints have them.
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def as_input(images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:

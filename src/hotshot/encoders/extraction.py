@@ -240,7 +240,8 @@ def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int
 
 def _opened(part: Path) -> BinaryIO:
     try:
-        return open(part, "r+b", opener=lambda name, flags: os.open(name, flags | os.O_CREAT, 0o666))
+        part.touch()
+        return part.open("r+b")
     except OSError as error:
         raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
 

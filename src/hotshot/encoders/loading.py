@@ -27,11 +27,11 @@ from hotshot.encoders.libraries import EFFICIENTNET, MINILM, absolute
 from hotshot.encoders.onnx import onnx_encoder
 from hotshot.errors import ParameterError, RunError
 from hotshot.formatting import did_you_mean
+from hotshot.images.decode import DEVIATION, MEAN
 from hotshot.user_code import call_named, named_object, required_arguments, short_name
 
 # Side of the input of networks that do not tell it, in pixels.
 SIZE = 84
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 # The name of an object may be followed by a file of weights.
 _OBJECT, _BACKBONE = re.compile(r"((?:.+?\.py|[\w.]+):\w+)(?:@(.+))?"), re.compile(r"\w+@.+")
 
@@ -206,8 +206,8 @@ def module_encoder(
     device: str = "cpu",
     *,
     weights: str | Path | None = None,
-    mean: Sequence[float] = IMAGENET[0],
-    deviation: Sequence[float] = IMAGENET[1],
+    mean: Sequence[float] = MEAN,
+    deviation: Sequence[float] = DEVIATION,
     module: Any = None,
 ) -> Encoder:
     """Load a `torch.nn.Module` by name; ``load_encoder`` does it with the mean and deviation of ImageNet.

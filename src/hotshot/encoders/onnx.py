@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,50 +37,42 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
     path = Path(name)
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
     session, producer = _open(path, device)
-    images, outputs = _image_input(session.get_inputs(), path), session.get_outputs()
+    images, channels_last, batch, fixed_side = _image_input(session.get_inputs(), path)
+    outputs = session.get_outputs()
     flat = [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
     features = outputs if len(outputs) == 1 else flat
     if len(features) != 1:
-        given = _listed(outputs)
-        raise InputError(f"{path} must have one output of features (batch, V), and has {given}: export it again.")
-    side = size if images.side is None else images.side
+        raise InputError(
+            f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it again."
+        )
+    side = size if fixed_side is None else fixed_side
     if side is None:
         raise ParameterError(f"{path} does not fix the size of its images: pass size (--size), such as 224.")
     if size not in (None, side):
         raise ParameterError(f"{path} takes images of size {side}, got {size}: leave size (--size) out.")
-    n_bytes = (images.batch or 1) * 3 * side**2 * 4
+    n_bytes = (batch or 1) * 3 * side**2 * 4
     if n_bytes > _LARGEST_BATCH:
         raise InputError(
-            f"{path} takes batches of {images.batch} images of size {side} only, {readable_size(n_bytes)} where "
+            f"{path} takes batches of {batch} images of size {side} only, {readable_size(n_bytes)} where "
             f"{readable_size(_LARGEST_BATCH)} are allowed: export it with an open number of images."
         )
 
     def run(inputs: Tensor) -> Tensor:
-        missing = 0 if images.batch is None else images.batch - len(inputs)
+        missing = 0 if batch is None else batch - len(inputs)
         x = torch.cat([inputs, inputs[-1:].expand(missing, -1, -1, -1)])
-        x = x.permute(0, 2, 3, 1).contiguous() if images.channels_last else x
-        (rows,) = session.run([features[0].name], {images.name: x.cpu().numpy().astype(images.dtype, copy=False)})
+        x = x.permute(0, 2, 3, 1).contiguous() if channels_last else x
+        pixels = x.cpu().numpy().astype(_DTYPES[images.type], copy=False)
+        (rows,) = session.run([features[0].name], {images.name: pixels})
         if len(rows) != len(x):
             raise ValueError(f"{len(rows)} rows come out")
         return torch.from_numpy(rows)[: len(inputs)]
 
     def network(inputs: Tensor) -> Tensor:
-        return torch.cat([run(some) for some in inputs.split(images.batch or len(inputs))])
+        return torch.cat([run(some) for some in inputs.split(batch or len(inputs))])
 
     about = {"sha256": digest, "producer": producer, "size": side}
     full = str(path.resolve()) + ("" if size is None else f"#{size}")
     return network_encoder(full, path.name, network, decoded_size(side), about, device)
-
-
-@dataclass(frozen=True)
-class _Images:
-    """The input of a file: the order of its axes, and which sizes are fixed."""
-
-    name: str
-    dtype: np.dtype
-    channels_last: bool
-    batch: int | None
-    side: int | None
 
 
 def _open(path: Path, device: str) -> tuple[Any, str]:
@@ -109,7 +100,8 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
         ) from None
 
 
-def _image_input(inputs: list[Any], path: Path) -> _Images:
+def _image_input(inputs: list[Any], path: Path) -> tuple[Any, bool, int | None, int | None]:
+    """The input of a file, whether its channels come last, and how many images of which side it takes, if fixed."""
     if len(inputs) != 1:
         raise InputError(f"{path} must take one input, the images, and takes {_listed(inputs)}: export it again.")
     (given,) = inputs
@@ -125,7 +117,7 @@ def _image_input(inputs: list[Any], path: Path) -> _Images:
     sides = {side for side in (shape[1:3] if channels_last else shape[2:]) if side is not None}
     if len(sides) > 1:
         raise InputError(f"{path} must take square images, and takes {_listed([given])}: export it again.")
-    return _Images(given.name, _DTYPES[given.type], channels_last, batch=shape[0], side=sides.pop() if sides else None)
+    return given, channels_last, shape[0], sides.pop() if sides else None
 
 
 def _listed(values: list[Any]) -> str:

@@ -36,6 +36,8 @@ MOST_PIXELS = 2**26
 STRIP = 2**22
 _LARGE = Lock()
 THUMBNAIL_SIDE, _THUMBNAIL_QUALITY = 64, 50
+# Of ImageNet's pixels in [0, 1], by channel, as all published checkpoints have them.
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # Sides of cached images, and how many are decoded and written at once.
 _SMALLEST, _LARGEST, _AT_ONCE = 8, 2048, 64
 

@@ -488,17 +488,12 @@ def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
     data = tree.inside("data") if sure or has_lists else None
     published = [inside for inside in (tree, tree.inside("cifar-100-python")) if inside is not None]
     pickles = next((inside for inside in published if all(name in inside.files for name in _CIFAR_PICKLES)), None)
-    classes: dict[str, list[Picture]] = {}
-    layout, ignored = "CIFAR-100 for Python", tree.ignored
     if data is not None:
         layout = "data/class/image and lists"
-        for path, file in data.files.items():
-            if is_image(path) and path.count("/") == 1:
-                classes.setdefault(path.split("/")[0], []).append(Picture(file))
-            else:
-                ignored += 1
+        by_split, ignored = _by_folder({"all": data}, 1, "use data/class/image")
+        classes = by_split["all"]
     elif pickles is not None:
-        classes = _cifar_pickles(pickles)
+        layout, classes, ignored = "CIFAR-100 for Python", _cifar_pickles(pickles), 0
     else:
         return (
             "is not CIFAR-FS, it has neither data/class/image.png nor cifar-100-python.tar.gz or its pickles train, "
@@ -509,7 +504,7 @@ def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
     if lost:
         raise damaged(f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first")
     splits = {split: {name: classes[name] for name in names} for split, names in lists.items()}
-    return Contents("cifar-fs", layout, splits, ignored)
+    return Contents("cifar-fs", layout, splits, tree.ignored + ignored)
 
 
 def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
@@ -521,7 +516,7 @@ def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
     return {split: _text_lines(file) for split, file in files.items()} or CIFAR_CLASSES
 
 
-def _cifar_pickles(tree: Tree) -> dict[str, list[Picture]]:
+def _cifar_pickles(tree: Tree) -> Classes:
     """The images of CIFAR-100 by class; pixels are stored channel by channel."""
     meta, *files = (tree.files[name] for name in _CIFAR_PICKLES)
     with refuse_damage(meta.name, "file of CIFAR-100"):

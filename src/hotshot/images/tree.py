@@ -160,13 +160,9 @@ def is_image(path: str) -> bool:
 
 def open_tree(path: Path) -> Tree:
     """The files below a folder or in an archive."""
-    try:
-        is_folder, exists = path.is_dir(), path.exists()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path!r:.200} cannot be read: {error}.") from None
-    if is_folder:
+    if os.path.isdir(path):
         return _make_tree(path, _folder_members(path))
-    if not exists:
+    if not os.path.exists(path):
         raise InputError(f"There is no folder or archive {path}: check the path.")
     return archive_tree(path, path.name)
 
