@@ -48,23 +48,29 @@ def test_features_are_not_negative_and_of_one_image_each(name):
 
 
 def test_small_images_keep_their_size_in_the_stem():
-    assert feature_width(create("resnet10", small=True, filters=8), 32) == 64
     stem = create("resnet10", small=True).stem
     assert stem(torch.zeros(1, 3, 32, 32)).shape[2:] == (32, 32)
     assert create("resnet10").stem(torch.zeros(1, 3, 84, 84)).shape[2:] == (21, 21)
+    for name in BACKBONES:
+        assert options_for(name, 84) == {}
+        assert options_for(name, 32) == ({"small": True} if name in ("resnet10", "resnet18") else {})
 
 
-@pytest.mark.parametrize("name", BACKBONES)
-def test_every_network_has_options_for_the_sizes_of_the_literature(name):
-    assert options_for(name, 84) == {}
-    small = options_for(name, 32)
-    assert small == ({"small": True} if name in ("resnet10", "resnet18") else {})
-    create(name, **small)
-
-
-def test_narrow_networks_and_other_channels_are_options():
-    assert feature_width(create("conv4", filters=8, channels=1), 84) == 200
-    assert feature_width(create("resnet12", filters=(16, 32, 64, 128)), 32) == 128
+@pytest.mark.parametrize(
+    ("name", "options", "size", "width"),
+    [
+        ("conv4", {"filters": 8, "channels": 1}, 84, 200),
+        ("resnet10", {"filters": 8, "small": True}, 32, 64),
+        ("resnet12", {"filters": (16, 32, 64, 128)}, 32, 128),
+    ],
+)
+def test_narrow_networks_and_other_channels_are_options(name, options, size, width):
+    network = create(name, **options)
+    before = {key: value.clone() for key, value in network.state_dict().items()}
+    assert feature_width(network, size) == width
+    # Which leaves the network as it was.
+    assert network.training
+    assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -74,12 +80,3 @@ def test_narrow_networks_and_other_channels_are_options():
 def test_unknown_networks_and_options_are_one_sentence(name, options, message):
     with pytest.raises(ParameterError, match=message):
         create(name, **options)
-
-
-def test_feature_width_leaves_the_network_as_it_was():
-    network = create("conv4", filters=4)
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    assert network.training
-    feature_width(network, 84)
-    assert network.training
-    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())

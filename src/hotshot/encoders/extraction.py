@@ -33,18 +33,9 @@ from hotshot.version import __version__
 
 @dataclass(frozen=True)
 class Extraction:
-    """A feature file that `extract` has written, or found complete.
+    """A feature file that `extract` has written, or found complete: then `seconds` is None.
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    n_inputs, n_classes : int
-        Number of samples and of classes in it.
-    corrupt : tuple of str
-        Images that were left out.
-    seconds : float or None
-        Time taken; None if the file was complete.
+    `corrupt` are the names of images that were left out.
     """
 
     path: Path

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from itertools import combinations
@@ -37,24 +37,27 @@ ALIASES = {
 }
 SPLITS = (*ALIASES, "all")
 DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
-_OMNIGLOT = {"base": "images_background", "novel": "images_evaluation"}
-# Published numbers of classes, and licences.
-COUNTS = {
-    "omniglot": {"base": 964, "novel": 659},
-    "cub": {"base": 100, "val": 50, "novel": 50},
-    "miniimagenet": {"base": 64, "val": 16, "novel": 20},
-    "tieredimagenet": {"base": 351, "val": 97, "novel": 160},
-}
-_IMAGENET = "ImageNet's terms: research and education only"
-LICENCES = {
-    "omniglot": "MIT",
-    "cub": "non-commercial research and education only",
-    "miniimagenet": _IMAGENET,
-    "tieredimagenet": _IMAGENET,
-}
-
 # Images of a split by class.
 Classes = Mapping[str, Sequence[Picture]]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Numbers of classes in the splits of a published dataset, its licence, and names of the splits on the disk."""
+
+    counts: dict[str, int]
+    licence: str
+    names: Mapping[str, str] = field(default_factory=lambda: DISK_NAMES)
+
+
+_IMAGENET = "ImageNet's terms: research and education only"
+_OMNIGLOT = {"base": "images_background", "novel": "images_evaluation"}
+PUBLISHED = {
+    "omniglot": Published({"base": 964, "novel": 659}, "MIT", _OMNIGLOT),
+    "cub": Published({"base": 100, "val": 50, "novel": 50}, "non-commercial research and education only"),
+    "miniimagenet": Published({"base": 64, "val": 16, "novel": 20}, _IMAGENET),
+    "tieredimagenet": Published({"base": 351, "val": 97, "novel": 160}, _IMAGENET),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +123,17 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
                 "keep each class in one split."
             )
     about: dict[str, Any] = {"source": str(tree.path), "layout": contents.layout, "ignored": contents.ignored}
-    if contents.name in LICENCES:
-        about["licence"] = LICENCES[contents.name]
-    return ImageDataset(contents.name, splits, {**about, "notes": [*contents.notes, *_differences(contents)]})
+    notes = list(contents.notes)
+    if contents.name in PUBLISHED:
+        published = PUBLISHED[contents.name]
+        about["licence"] = published.licence
+        for split, count in published.counts.items():
+            if split not in splits:
+                notes.append(f"Split '{split}' ({published.names[split]}) is missing.")
+            elif len(splits[split].names) != count:
+                held = len(splits[split].names)
+                notes.append(f"Split '{split}' has {held} classes, but {count} were published.")
+    return ImageDataset(contents.name, splits, {**about, "notes": notes})
 
 
 def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bool) -> ImageSplit:
@@ -133,19 +144,6 @@ def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bo
         raise InputError(f"{tree.path} has {what} in split '{split}': add images, or remove the classes.")
     labels = np.repeat(np.arange(len(names)), [len(classes[name]) for name in names])
     return ImageSplit(name, names, labels, [image for name in names for image in classes[name]], skip_corrupt)
-
-
-def _differences(contents: Contents) -> list[str]:
-    """Notes on splits that are missing or do not have the published number of classes."""
-    notes = []
-    for split, count in COUNTS.get(contents.name, {}).items():
-        if split not in contents.splits:
-            shown = (_OMNIGLOT if contents.name == "omniglot" else DISK_NAMES)[split]
-            notes.append(f"Split '{split}' ({shown}) is missing.")
-        elif len(contents.splits[split]) != count:
-            held = len(contents.splits[split])
-            notes.append(f"Split '{split}' has {held} classes, but {count} were published.")
-    return notes
 
 
 # --- what several layouts share
@@ -257,7 +255,8 @@ def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
     """Whether the splits hold the published numbers of ImageNet classes, and nothing else."""
     folders = {split: {path for path in tree.folders if "/" not in path} for split, tree in trees.items()}
     return bool(folders) and all(
-        len(names) == COUNTS[name][split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
+        len(names) == PUBLISHED[name].counts[split] and all(map(_WNID.fullmatch, names))
+        for split, names in folders.items()
     )
 
 
