@@ -62,14 +62,3 @@ def test_a_compact_bank_keeps_the_chosen_settings(hotshot, banks):
     # The costs are alike but not the same.
     assert 0 < abs(model.predict_proba(NOVEL) - expected.predict_proba(NOVEL)).max() < 0.3
     np.testing.assert_allclose(model.outlier_score(NOVEL), expected.outlier_score(NOVEL), rtol=1e-9)
-
-
-def test_a_compact_bank_of_few_classes_keeps_the_default_settings(hotshot, banks):
-    run = hotshot("bank", "compact", "a.bank", "-o", "small.bank")
-    assert run.returncode == 0, run.stderr
-    assert BaseClasses.load(banks / "small.bank").choices == {}
-
-
-def test_force_overwrites(hotshot, banks):
-    assert hotshot("bank", "merge", "a.bank", "b.bank", "-o", "full.bank", "--force").returncode == 0
-    assert BaseClasses.load(banks / "full.bank").choices == {}

@@ -173,7 +173,7 @@ def test_several_processes_change_one_model_and_lose_nothing(saved):
 def test_a_model_that_others_have_changed_is_not_overwritten(saved):
     mine, theirs = load(saved), load(saved)
     theirs.add(sentences("gull", 2), ["gull"] * 2).save(saved, overwrite=True)
-    theirs.remove(["gull"]).save(saved, overwrite=True)
+    theirs.remove([NEW[0]]).save(saved, overwrite=True)
     with pytest.raises(RunError, match="was changed since this model was loaded from it"):
         mine.add(sentences("tern", 2), ["tern"] * 2).save(saved, overwrite=True)
     shutil.rmtree(saved)

@@ -112,32 +112,6 @@ def test_explanations_reject_what_predictions_reject(fitted, folder):
     assert "limit" not in str(fitted.explain(texts[:1]))
 
 
-def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path):
-    more = labelled(["kite", "gull"], 3, seed=3)
-    write_table(tmp_path / "more.csv", more)
-    grown = InputClassifier.load(saved, trust=True).add(tmp_path / "more.csv").remove(["lark"])
-    grown.save(saved, overwrite=True)
-    rows = [(row["text"], row["label"]) for row in read_table(folder / "new.csv") if row["label"] != "lark"]
-    write_table(tmp_path / "all.csv", [*rows, *more])
-    fresh = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "all.csv")
-    texts = sentences("gull", 4, seed=4)
-    loaded = InputClassifier.load(saved, trust=True)
-    np.testing.assert_allclose(loaded.predict_proba(texts), fresh.predict_proba(texts), atol=5e-3)
-    assert sorted(loaded.support.texts) == sorted(fresh.support.texts)
-    # Names stay with their samples.
-    by_text = dict([*rows, *more])
-    assert [by_text[text] for text in loaded.support.texts] == loaded.model.support_labels_.tolist()
-
-
-def test_a_failed_addition_changes_nothing(fitted, tmp_path):
-    before = fitted.predict_proba(["Kite1"]), fitted.support.ids
-    write_table(tmp_path / "clash.csv", [*labelled(["wren"], 1), *labelled([OLD[0]], 1)])
-    with pytest.raises(InputError, match=r"sample of 'wren' already.* sample of 'olda' already; correct or remove"):
-        fitted.add(tmp_path / "clash.csv")
-    np.testing.assert_array_equal(fitted.predict_proba(["Kite1"]), before[0])
-    assert fitted.support.ids == before[1]
-
-
 def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, folder, tmp_path):
     rows = [*labelled(OLD, 12), *labelled(NEW, 3), *[(text, "") for text in sentences("kite", 20, seed=5)]]
     write_table(tmp_path / "all.csv", rows)
@@ -191,15 +165,6 @@ def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp
         found.predict(tmp_path / "other.safetensors")
 
 
-def test_a_model_of_features_needs_no_encoder(fitted, folder, tmp_path):
-    for name in ("old", "new"):
-        rows = read_table(folder / f"{name}.csv")
-        np.savez(tmp_path / f"{name}.npz", X=fitted.features([r["text"] for r in rows]), y=[r["label"] for r in rows])
-    model = InputClassifier(base=tmp_path / "old.npz").fit(tmp_path / "new.npz")
-    texts = sentences("wren", 5, seed=2)
-    np.testing.assert_allclose(model.predict_proba(fitted.features(texts)), fitted.predict_proba(texts), atol=1e-5)
-
-
 def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
     (tmp_path / "words.py").write_text((folder / "words.py").read_text(encoding="utf-8").replace("64", "65"))
     loaded = InputClassifier.load(saved, trust=True)
@@ -208,24 +173,10 @@ def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
         loaded.predict(["Wren0"])
 
 
-def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
-    write_table(tmp_path / "bare.csv", [("one",)], header=("text",))
-    write_table(tmp_path / "empty.csv", [("one", "")])
-    for path, said in (
-        ("bare.csv", r"no column of labels: name it with .*label="),
-        ("empty.csv", "no label in any row"),
-    ):
-        with pytest.raises(InputError, match=said):
-            InputClassifier(fitted.encoder).fit(tmp_path / path)
-    with pytest.raises(ParameterError, match="A list of inputs has no labels: pass labels="):
-        InputClassifier(fitted.encoder).fit(["one", "two"])
-    with pytest.raises(InputError, match="2 inputs and 1 labels"):
-        InputClassifier(fitted.encoder).fit(["one", "two"], ["a"])
-    with pytest.raises(InputError, match="must be a path, or a list or column of texts"):
-        fitted.predict(7)
-    write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
-    with pytest.raises(InputError, match="is a base class and a new class"):
-        InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "clash.csv")
+def test_what_is_no_list_of_inputs_is_refused(fitted):
+    for one in (7, b"text", None, {}):
+        with pytest.raises(InputError, match="must be a path, or a list or column of texts"):
+            fitted.predict(one)
 
 
 @pytest.fixture
