@@ -50,9 +50,8 @@ class CalibratedGaussians:
 
     def mixed_covariances(self, base: PreparedBase) -> np.ndarray:
         """Dense mixtures of the base covariances (tasks, Gaussians, V, V), without alpha."""
-        tasks, n_gaussians, n_classes = self.weights.shape
-        mixed = base.covariances.mixtures(self.weights.reshape(tasks * n_gaussians, n_classes))
-        return np.asarray(mixed.reshape(tasks, n_gaussians, *mixed.shape[1:]))
+        mixed = base.covariances.mixtures(self.weights.reshape(-1, self.weights.shape[2]))
+        return np.asarray(mixed.reshape(*self.weights.shape[:2], *mixed.shape[1:]))
 
     @property
     def alpha_factor(self) -> np.ndarray | None:
@@ -65,6 +64,11 @@ class CalibratedGaussians:
         """Variances of a typical covariance along the axes (V,), without the ray."""
         spectrum = base.spectrum * self.weights[0, 0].sum()
         return np.asarray(spectrum if self.variances is None else spectrum + self.variances)
+
+
+# The mean of each Gaussian (tasks, G, V) from the bank, lent means and targets (tasks, G, V), the shots of their
+# classes (tasks, G) and the method. It is linear in lent means and targets.
+Rule = Callable[[PreparedBase, np.ndarray, np.ndarray, np.ndarray, Method], np.ndarray]
 
 
 def mix_rule(
@@ -116,17 +120,9 @@ def free_lunch_rule(
 
 @dataclass(frozen=True)
 class MeanRule:
-    """An entry of ``MEAN_RULES``.
+    """An entry of ``MEAN_RULES``; with ``is_printed`` the covariance is divided by B, as in eq. 10."""
 
-    Attributes
-    ----------
-    mean : function of a PreparedBase, lent means, targets (tasks, G, V), shots (tasks, G) and a Method
-        Returns the means (tasks, G, V). It is linear in lent means and targets.
-    is_printed : bool
-        Whether the covariance is divided by B, as in eq. 10.
-    """
-
-    mean: Callable[[PreparedBase, np.ndarray, np.ndarray, np.ndarray, Method], np.ndarray]
+    mean: Rule
     is_printed: bool = False
 
 
@@ -166,16 +162,10 @@ def class_targets(support: np.ndarray, labels: np.ndarray, n_classes: int) -> tu
 def calibrate(
     base: PreparedBase, targets: np.ndarray, labels: np.ndarray, shots: np.ndarray, transfer: np.ndarray, method: Method
 ) -> CalibratedGaussians:
-    """Calibrated Gaussians from transfer weights: eq. 10, by one of the ``MEAN_RULES``.
+    """Calibrated Gaussians: eq. 10, by one of the ``MEAN_RULES``.
 
-    Parameters
-    ----------
-    targets : array (tasks, Gaussians, V)
-        Support samples or class means in the space of the bank.
-    labels, shots : arrays (tasks, Gaussians)
-        The class of each target, from 0, and the number of support samples of that class.
-    transfer : array (tasks, B, Gaussians)
-        Transfer weights.
+    Targets (tasks, Gaussians, V) are support samples or class means in the space of the bank, with their class and its
+    number of support samples (tasks, Gaussians) and their transfer weights (tasks, B, Gaussians).
     """
     rule, weights = MEAN_RULES[method.mean_rule], transfer.swapaxes(1, 2)
     means = rule.mean(base, weights @ base.means, targets, shots, method)
@@ -197,11 +187,8 @@ def own_shares(
     base: PreparedBase, targets: np.ndarray, shots: np.ndarray, transfer: np.ndarray, method: Method
 ) -> np.ndarray:
     """Share of the targets in their calibrated means (tasks, Gaussians), where these differ from the lent means."""
-    mean = MEAN_RULES[method.mean_rule].mean
-    difference = targets - transfer.swapaxes(1, 2) @ base.means
+    mean, difference = MEAN_RULES[method.mean_rule].mean, targets - transfer.swapaxes(1, 2) @ base.means
     nothing = np.zeros_like(difference)
-    own, lent = (
-        np.sum(difference * mean(base, *pair, shots, method), axis=2)
-        for pair in ((nothing, difference), (difference, nothing))
-    )
-    return np.where(own + lent > 0, own / np.where(own + lent > 0, own + lent, 1), 1)
+    own = np.sum(difference * mean(base, nothing, difference, shots, method), axis=2)
+    whole = own + np.sum(difference * mean(base, difference, nothing, shots, method), axis=2)
+    return np.where(whole > 0, own / np.where(whole > 0, whole, 1), 1)

@@ -73,21 +73,15 @@ def calibrate_tasks(
     base: PreparedBase, support: np.ndarray, labels: np.ndarray, method: Method, *, n_classes: int
 ) -> tuple[Transfer, CalibratedGaussians]:
     """Transfer weights and calibrated Gaussians of each task, for any head; see ``fit_tasks``."""
-    targets, target_labels, shots = targets_of(support, labels, method, n_classes)
+    # What is transported: class means or samples, with their classes and the shots of these.
+    targets, shots = class_targets(support, labels, n_classes)
+    target_labels = np.broadcast_to(np.arange(n_classes), shots.shape)
+    if method.per == "sample":
+        targets, target_labels, shots = support, labels, np.take_along_axis(shots, labels, axis=1)
     # Eq. 8, the low-level transport; eq. 9, the learned cost; eq. 6, the high-level transport.
     transfer = transfer_weights(base, targets, method)
     # Eq. 10: calibrated means and covariances.
     return transfer, calibrate(base, targets, target_labels, shots, transfer.weights, method)
-
-
-def targets_of(
-    support: np.ndarray, labels: np.ndarray, method: Method, n_classes: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is transported: samples or class means (tasks, targets, V), their classes, and the shots of these."""
-    means, shots = class_targets(support, labels, n_classes)
-    if method.per == "class":
-        return means, np.broadcast_to(np.arange(n_classes), shots.shape), shots
-    return support, labels, np.take_along_axis(shots, labels, axis=1)
 
 
 def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:

@@ -41,14 +41,9 @@ def mean_cosine(base: PreparedBase, targets: np.ndarray) -> np.ndarray:
 class Cost:
     """An entry of ``COSTS``.
 
-    Attributes
-    ----------
-    between : function of a PreparedBase and targets (tasks, targets, V), or None
-        Returns the cost (tasks, B, targets) in the published scale; None for the cost that transport learns.
-    over_targets : bool
-        Whether that scale is divided by the number of targets.
-    proxy : str or None
-        The cost in place of the learned one where there are no samples, and to retrieve the nearest base classes.
+    ``between`` computes the cost (tasks, B, targets) in the published scale from a bank and targets (tasks, targets,
+    V); None is the cost that transport learns, whose ``proxy`` takes its place where there are no samples, and to
+    retrieve the nearest base classes. ``over_targets`` tells whether that scale is divided by the number of targets.
     """
 
     between: Callable[[PreparedBase, np.ndarray], np.ndarray] | None
