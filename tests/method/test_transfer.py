@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, random_tasks, transfer_of
@@ -117,30 +115,6 @@ def test_learned_cost_and_transfer_weights_are_those_of_the_naive_loop(base, sho
         np.testing.assert_allclose(got.weights[task], sum(shots) * plan, atol=1e-7)
 
 
-def plan_for_two_targets(cost, a, epsilon):
-    """The plan onto two equal targets, whose one unknown is found by bisection."""
-
-    def first_column(h):
-        return a * expit((h - cost[:, 0] + cost[:, 1]) / epsilon)
-
-    column = first_column(brentq(lambda h: first_column(h).sum() - 0.5, -5, 5, xtol=1e-14))
-    return np.stack([column, a - column], axis=1)
-
-
-def test_the_published_epsilon_is_solved_as_exactly():
-    base = prepared_bank()
-    targets, _ = random_tasks(base, n_tasks=1, shots=(1, 1))
-    got = transfer_of(base, targets, epsilon=0.01)
-    learned = []
-    for b in range(len(RAGGED)):
-        samples, mass = class_samples(base, b)
-        D = distance_table(samples, targets[0], cosine_distance)
-        learned.append((D * plan_for_two_targets(D, mass, 0.01)).sum(axis=0))
-    np.testing.assert_allclose(got.cost[0], learned, atol=1e-7)
-    plan = plan_for_two_targets(np.array(learned), np.full(len(RAGGED), 1 / len(RAGGED)), 0.01)
-    np.testing.assert_allclose(got.weights[0], 2 * plan, atol=1e-6)
-
-
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize(
     ("cost_scale", "divided"), [("published", ("hierarchical", "mean-cosine")), ("over-targets", COSTS)]
@@ -153,19 +127,6 @@ def test_every_cost_and_scale_is_that_of_the_naive_loop(base, cost, cost_scale, 
         expected = naive_cost(base, targets[task], cost) / (4 if cost in divided else 1)
         np.testing.assert_allclose(got.cost[task], expected, atol=1e-7)
         np.testing.assert_allclose(got.weights[task], 4 * sinkhorn(expected), atol=1e-6)
-
-
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("n_retrieved", [None, 2])
-def test_a_batch_is_its_tasks_one_at_a_time(base, cost, n_retrieved):
-    targets, _ = random_tasks(base, n_tasks=4, shots=(1, 2))
-    settings = {"cost": cost, "n_retrieved": n_retrieved}
-    together = transfer_of(base, targets, **settings)
-    for task in range(4):
-        alone = transfer_of(base, targets[task : task + 1], **settings)
-        np.testing.assert_allclose(together.weights[task], alone.weights[0], atol=1e-7)
-        lends = alone.plan[0].sum(axis=1) > 0
-        np.testing.assert_allclose(together.cost[task][lends], alone.cost[0][lends], atol=1e-9)
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 99))

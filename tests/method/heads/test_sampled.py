@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from conftest import real_data
 from few_shot_problems import (
     gaussians_of,
     heads_of,
-    plain_space,
     prepared_bank,
     probabilities,
     random_covariances,
     random_tasks,
     random_weights,
-    transfer_of,
 )
-from hotshot.bank import BaseClasses
 from hotshot.method.heads import sampled
 from hotshot.method.heads.sampled import gaussian_factor, generate_features
 
@@ -204,22 +200,3 @@ def test_sampled_head_tends_to_a_limit_near_the_bound(shots):
     rng = np.random.default_rng(3)
     queries = support[:, rng.integers(support.shape[1], size=500)] + 0.3 * rng.normal(size=(2, 500, 6))
     check_limit(base, gaussians, support, labels, queries, len(shots))
-
-
-def test_sampled_head_tends_to_a_limit_near_the_bound_on_real_sentences():
-    with np.load(real_data("banking77/features.npz")) as file:
-        X, y = file["X"], file["y"]
-    rng = np.random.default_rng(0)
-    names = rng.permutation(np.unique(y))
-    known = np.isin(y, names[:47])
-    base = BaseClasses.from_samples(X[known], y[known]).prepare(plain_space(n_components=64))
-    support, queries = [], []
-    for _ in range(3):
-        drawn = [rng.permutation(np.flatnonzero(y == name))[:16] for name in rng.permutation(names[47:])[:5]]
-        support.append([rows[0] for rows in drawn])
-        queries.append(np.concatenate([rows[1:] for rows in drawn]))
-    support, queries = (base.transform(X[np.array(rows)].astype(np.float32)) for rows in (support, queries))
-    labels = np.tile(np.arange(5), (3, 1))
-    weights = transfer_of(base, support).weights
-    gaussians = gaussians_of(base, support, labels, weights, mix="auto")
-    check_limit(base, gaussians, support, labels, queries, 5)
