@@ -102,33 +102,47 @@ class NewRows:
 
 @dataclass(frozen=True)
 class NewGaussians:
-    """G Gaussians of new classes: means (G, V + 1), variances (G, V), labels from 0 and counts (G,)."""
+    """G Gaussians of new classes: means (G, V + 1), variances (G, V), labels from 0 and counts (G,).
+
+    ``old`` (B, V + 1) are the fixed rows, whose levels depend on the variances.
+    """
 
     means: np.ndarray
     variances: np.ndarray
     labels: np.ndarray
     counts: np.ndarray
+    old: np.ndarray
+
+    def margins(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Exponents of the bound (G, B + N), all weights (B + N, V), and variances times those of the class (G, V)."""
+        all_rows = np.concatenate([self.old, rows])
+        weights, of_label = all_rows[:, :-1], rows[self.labels, :-1]
+        scaled = self.variances * of_label
+        variances = self.variances @ (weights * weights).T - 2 * scaled @ weights.T
+        variances += np.sum(scaled * of_label, axis=1)[:, None]
+        margins = self.means @ all_rows.T
+        margins -= margins[np.arange(len(self.labels)), len(self.old) + self.labels][:, None]
+        return margins + variances / 2, weights, scaled
+
+    def objective(self, rows: np.ndarray) -> tuple[float, np.ndarray]:
+        """The weighted bound, and its gradient (N, V + 1)."""
+        counts, (margins, weights, scaled) = self.counts[:, None], self.margins(rows)
+        probabilities = counts * softmax(margins, axis=1)
+        new = probabilities[:, len(self.old) :]
+        gradient = new.T @ self.means
+        gradient[:, :-1] += (new.T @ self.variances) * rows[:, :-1] - new.T @ scaled
+        np.add.at(gradient, self.labels, -counts * self.means)
+        np.add.at(gradient[:, :-1], self.labels, counts * scaled - (probabilities @ weights) * self.variances)
+        return float(self.counts @ logsumexp(margins, axis=1)), gradient
 
 
 @dataclass(frozen=True)
 class RowsProblem:
-    """Training problem of N rows next to B fixed rows.
+    """Training problem of N rows, next to fixed rows or alone.
 
-    Attributes
-    ----------
-    points : array (P, V + 1)
-        Samples, with a last entry of 1.
-    labels : array (P,)
-        Classes of the points, from 0 to N - 1; -1 for those of old classes.
-    counts, levels : arrays (P,)
-        Their weights, and the levels of the old classes there; minus infinity without old classes.
-    n_classes : int
-        N.
-    C : float
-        Inverse strength of the penalty.
-    gaussians : NewGaussians or None
-    old : array (B, V + 1) or None
-        The fixed rows, which Gaussians need.
+    ``points`` (P, V + 1) are samples, with a last entry of 1; ``labels`` (P,) their classes, from 0 to N - 1, or -1 for
+    those of old classes; ``counts`` and ``levels`` (P,) their weights, and the levels of the old classes there, which
+    are minus infinity without old classes. ``C`` is the inverse strength of the penalty.
     """
 
     points: np.ndarray
@@ -138,7 +152,6 @@ class RowsProblem:
     n_classes: int
     C: float
     gaussians: NewGaussians | None = None
-    old: np.ndarray | None = None
 
     @property
     def members(self) -> tuple[np.ndarray, np.ndarray]:
@@ -151,11 +164,12 @@ class RowsProblem:
 
         The metric is one curvature for all classes, that at equal probabilities.
         """
-        n_old = 0 if self.old is None else len(self.old)
-        curvature = (self.points * (self.counts / (n_old + self.n_classes))[:, None]).T @ self.points
+        gaussians = self.gaussians
+        n_rows = self.n_classes + (0 if gaussians is None else len(gaussians.old))
+        curvature = (self.points * (self.counts / n_rows)[:, None]).T @ self.points
         added = np.full(len(curvature), 1 / self.C)
-        if self.gaussians is not None:
-            added[:-1] += self.gaussians.counts.sum() / self.n_classes * self.gaussians.variances.mean(axis=0)
+        if gaussians is not None:
+            added[:-1] += gaussians.counts.sum() / self.n_classes * gaussians.variances.mean(axis=0)
         added[-1] = INTERCEPT_CURVATURE
         inverse = np.linalg.inv(curvature + np.diag(added)).astype(self.points.dtype)
         minimum = minimise(partial(rows_objective, self), lambda at, x: x @ inverse, start[None], tolerance)
@@ -236,6 +250,7 @@ def train_new(
     variances = gaussians.weights[0] @ base.variances
     if gaussians.variances is not None:
         variances = variances + gaussians.variances
+    new = NewGaussians(_with_ones(gaussians.means[0]), variances, owners, counts, old.theta)
     problem = RowsProblem(
         points=_with_ones(np.concatenate([old.points, support])),
         labels=np.concatenate([np.full(len(old.points), -1), labels]),
@@ -243,33 +258,29 @@ def train_new(
         levels=np.concatenate([old.levels_at_points, old.levels(support)]),
         n_classes=n_classes,
         C=method.C,
-        gaussians=NewGaussians(_with_ones(gaussians.means[0]), variances, owners, counts),
-        old=old.theta,
+        gaussians=new,
     )
     start = np.zeros((n_classes, support.shape[1] + 1)) if start is None else start
     rows, converged = problem.minimum(start.astype(dtype), EXACT[np.dtype(dtype)])
 
     at_support = _probabilities(problem, rows)[0][len(old.points) :]
     at_support[np.arange(len(labels)), labels] -= 1
-    at_means = softmax(_margins(problem, rows)[0], axis=1)
+    at_means = softmax(new.margins(rows)[0], axis=1)
     at_means[np.arange(len(owners)), n_old + owners] -= 1
     slopes = np.concatenate([counts[:, None] * at_means[:, n_old:], support_weights[:, None] * at_support])
     beside = np.bincount(owners, counts * at_means[:, :n_old].sum(axis=1))
-    return NewRows(rows, converged, slopes, beside, _shift_to_full_weight(problem, rows, shares))
+    return NewRows(rows, converged, slopes, beside, _shift_to_full_weight(problem, new, rows, shares))
 
 
-def _shift_to_full_weight(problem: RowsProblem, rows: np.ndarray, shares: np.ndarray) -> float:
+def _shift_to_full_weight(problem: RowsProblem, gaussians: NewGaussians, rows: np.ndarray, shares: np.ndarray) -> float:
     """The common shift of the intercepts of new rows (N, V + 1) that minimises the loss at full weight of all classes.
 
     The classes have ``shares`` (N,) of their full weight in the problem.
     """
-    gaussians, (members, labels) = problem.gaussians, problem.members
-    assert gaussians is not None
-    assert problem.old is not None
-    counts = problem.counts.astype(np.float64)
+    counts, (members, labels) = problem.counts.astype(np.float64), problem.members
     counts[members] /= shares[labels]
     gaussian_counts = gaussians.counts / shares[gaussians.labels]
-    of_old, of_new = np.split(_margins(problem, rows)[0], [len(problem.old)], axis=1)
+    of_old, of_new = np.split(gaussians.margins(rows)[0], [len(gaussians.old)], axis=1)
     # How far new classes lead: at the points, and at the Gaussians.
     leads = logsumexp(problem.points @ rows.T, axis=1).astype(np.float64) - problem.levels
     gaussian_leads = (logsumexp(of_new, axis=1) - logsumexp(of_old, axis=1)).astype(np.float64)
@@ -317,18 +328,9 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> Point:
     probabilities *= problem.counts[:, None]
     gradient = probabilities.T @ problem.points
     gradient[:, :-1] += weights / problem.C
-    gaussians = problem.gaussians
-    if gaussians is not None:
-        counts = gaussians.counts[:, None]
-        margins, all_weights, scaled = _margins(problem, rows)
-        probabilities = counts * softmax(margins, axis=1)
-        new = probabilities[:, -problem.n_classes :]
-        value = value + gaussians.counts @ logsumexp(margins, axis=1)
-        gradient += new.T @ gaussians.means
-        gradient[:, :-1] += (new.T @ gaussians.variances) * weights - new.T @ scaled
-        np.add.at(gradient, gaussians.labels, -counts * gaussians.means)
-        of_variances = counts * scaled - (probabilities @ all_weights) * gaussians.variances
-        np.add.at(gradient[:, :-1], gaussians.labels, of_variances)
+    if problem.gaussians is not None:
+        of_gaussians, slope = problem.gaussians.objective(rows)
+        value, gradient = value + of_gaussians, gradient + slope
     return Point(np.array([value]), gradient[None])
 
 
@@ -344,20 +346,6 @@ def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, 
     total = np.exp(problem.levels - peak) + exponents.sum(axis=1)
     exponents /= total[:, None]
     return exponents, peak + np.log(total) - of_label
-
-
-def _margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exponents of the bound (G, B + N), all weights (B + N, V), and variances times those of the class (G, V)."""
-    gaussians, old = problem.gaussians, problem.old
-    assert gaussians is not None
-    assert old is not None
-    labels, variances, all_rows = gaussians.labels, gaussians.variances, np.concatenate([old, rows])
-    weights, of_label = all_rows[:, :-1], rows[labels, :-1]
-    scaled = variances * of_label
-    relative = variances @ (weights * weights).T - 2 * scaled @ weights.T + np.sum(scaled * of_label, axis=1)[:, None]
-    margins = gaussians.means @ all_rows.T
-    margins -= margins[np.arange(len(labels)), len(old) + labels][:, None]
-    return margins + relative / 2, weights, scaled
 
 
 def _with_ones(x: np.ndarray) -> np.ndarray:
