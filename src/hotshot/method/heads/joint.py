@@ -24,7 +24,7 @@ from scipy.special import expit, logsumexp, softmax
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
-from hotshot.method.heads.bound import INTERCEPT_CURVATURE, Point, minimise
+from hotshot.method.heads.bound import INTERCEPT_CURVATURE, Metric, Point, minimise
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
@@ -42,8 +42,12 @@ LARGEST_SHIFT = 3.0
 # second if the extractor was trained on the base classes, so that new classes look like them.
 LARGEST_SHARES = 0.06, 0.12
 # Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
-# not depend on their start.
-ROUGH, EXACT = 1e-5, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
+# not depend on their start. Near their minimum, the curvature of each is computed.
+ROUGH, NEAR, EXACT = 1e-5, 1e-3, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
+# Points with a smaller share in the curvature of a class are left out of it.
+SMALLEST_SHARE = 1e-4
+# Most entries of the curvatures of all classes; beyond it they share one.
+MOST_ENTRIES = 2**26
 
 
 @dataclass(frozen=True)
@@ -162,18 +166,44 @@ class RowsProblem:
     def minimum(self, start: np.ndarray, tolerance: float) -> tuple[np.ndarray, bool]:
         """The rows (N, V + 1) of the least loss, and whether they were reached.
 
-        The metric is one curvature for all classes, that at equal probabilities.
+        Near the minimum of rows with Gaussians each class has a metric of its own, which few steps remain with.
         """
-        gaussians = self.gaussians
-        n_rows = self.n_classes + (0 if gaussians is None else len(gaussians.old))
-        curvature = (self.points * (self.counts / n_rows)[:, None]).T @ self.points
-        added = np.full(len(curvature), 1 / self.C)
-        if gaussians is not None:
-            added[:-1] += gaussians.counts.sum() / self.n_classes * gaussians.variances.mean(axis=0)
-        added[-1] = INTERCEPT_CURVATURE
-        inverse = np.linalg.inv(curvature + np.diag(added)).astype(self.points.dtype)
-        minimum = minimise(partial(rows_objective, self), lambda at, x: x @ inverse, start[None], tolerance)
+        objective, metric = partial(rows_objective, self), self._shared_metric()
+        if self.gaussians is not None and start.size * start.shape[1] <= MOST_ENTRIES:
+            start = minimise(objective, metric, start[None], NEAR).theta[0]
+            metric = self._class_metric(self.gaussians, start)
+        minimum = minimise(objective, metric, start[None], tolerance)
         return minimum.theta[0], bool(minimum.converged[0])
+
+    def _shared_metric(self) -> Metric:
+        """One curvature for all classes: that at equal probabilities."""
+        n_rows, variances = self.n_classes, np.zeros(self.points.shape[1] - 1)
+        if self.gaussians is not None:
+            n_rows += len(self.gaussians.old)
+            variances = self.gaussians.counts.sum() / self.n_classes * self.gaussians.variances.mean(axis=0)
+        inverse = self._inverse((self.points * (self.counts / n_rows)[:, None]).T @ self.points, variances)
+        return lambda at, x: x @ inverse
+
+    def _class_metric(self, gaussians: NewGaussians, rows: np.ndarray) -> Metric:
+        """The curvature of each class at these rows, with the other rows fixed."""
+        probabilities, counts = _probabilities(self, rows)[0], gaussians.counts[:, None]
+        of_gaussians = softmax(gaussians.margins(rows)[0], axis=1)[:, -len(rows) :]
+        variances = (counts * of_gaussians).T @ gaussians.variances
+        np.add.at(variances, gaussians.labels, counts * gaussians.variances)
+        shares = self.counts[:, None] * probabilities * (1 - probabilities)
+        gaussian_shares = counts * of_gaussians * (1 - of_gaussians)
+        inverses = np.empty((len(rows), *self.points.shape[1:] * 2), dtype=rows.dtype)
+        for n, share in enumerate(shares.T):
+            some = share > SMALLEST_SHARE * share.sum()
+            points = np.concatenate([self.points[some], gaussians.means])
+            points *= np.sqrt(np.concatenate([share[some], gaussian_shares[:, n]]))[:, None]
+            inverses[n] = self._inverse(points.T @ points, variances[n])
+        return lambda at, x: np.matmul(inverses, x[..., None])[..., 0]
+
+    def _inverse(self, curvature: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """The inverse of a curvature (V + 1, V + 1) with these variances (V,) and the penalty on its diagonal."""
+        added = np.append(variances + 1 / self.C, INTERCEPT_CURVATURE)
+        return np.asarray(np.linalg.inv(curvature + np.diag(added)).astype(self.points.dtype))
 
 
 def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
