@@ -87,8 +87,8 @@ def test_what_needs_samples_says_what_to_pass_instead(case, tmp_path):
 def test_a_cost_that_needs_samples_is_replaced_with_a_warning(tmp_path):
     small = small_bank(tmp_path, covariance="low-rank")
     with pytest.warns(NoSamplesWarning, match="which cost='hierarchical' needs: cost='mean-cosine' is used instead"):
-        found = probabilities(small)
-    np.testing.assert_array_equal(found, probabilities(small, cost="mean-cosine"))
+        answers = probabilities(small)
+    np.testing.assert_array_equal(answers, probabilities(small, cost="mean-cosine"))
 
 
 def test_a_cost_below_the_estimators_needs_its_samples(tmp_path):

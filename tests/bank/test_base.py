@@ -45,9 +45,9 @@ def test_means_and_covariances_are_those_of_each_class_and_one_sample_borrows_th
     got = pooled_covariance(bank.samples, bank.counts)
     np.testing.assert_allclose(got, pooled(bank.samples, bank.labels), rtol=1e-10, atol=1e-14)
     for b, size in enumerate(RAGGED):
-        own = bank.samples[bank.labels == b]
-        expected = np.cov(own.T) if size > 1 else pooled(bank.samples, bank.labels)
-        np.testing.assert_allclose(bank.means[b], np.mean(own, axis=0), rtol=1e-12)
+        members = bank.samples[bank.labels == b]
+        expected = np.cov(members.T) if size > 1 else pooled(bank.samples, bank.labels)
+        np.testing.assert_allclose(bank.means[b], np.mean(members, axis=0), rtol=1e-12)
         np.testing.assert_allclose(bank.covariances[b], expected, rtol=1e-10, atol=1e-14)
 
 
@@ -132,8 +132,8 @@ def test_classifier_weights_are_the_softmax_of_the_own_class_probability(tempera
     got = classifier_weights(bank.samples, bank.labels, temperature)
     probability = LogisticRegression(max_iter=300).fit(bank.samples, bank.labels).predict_proba(bank.samples)
     for b in range(len(RAGGED)):
-        own = probability[bank.labels == b, b]
-        expected = np.exp((own - own.max()) / temperature)
+        of_class = probability[bank.labels == b, b]
+        expected = np.exp((of_class - of_class.max()) / temperature)
         expected /= expected.sum()
         np.testing.assert_allclose(got[bank.labels == b], expected, rtol=1e-6, atol=1e-300)
         assert got[bank.labels == b].sum() == pytest.approx(1, abs=1e-12)
@@ -175,11 +175,11 @@ def test_prepared_statistics_are_those_of_the_transformed_samples(space):
     else:
         weights = 1 / bank.counts[bank.labels]
     for b in range(len(RAGGED)):
-        own = bank.labels == b
-        np.testing.assert_allclose(prepared.means[b], z[own].mean(axis=0), atol=1e-10)
-        np.testing.assert_allclose(prepared.weighted_means[b], weights[own] @ z[own], atol=1e-7)
-        np.testing.assert_allclose(prepared.mean_units[b], weights[own] @ units[own], atol=1e-7)
-        covariance = np.cov(z[own].T) if own.sum() > 1 else pooled(z, bank.labels)
+        members = bank.labels == b
+        np.testing.assert_allclose(prepared.means[b], z[members].mean(axis=0), atol=1e-10)
+        np.testing.assert_allclose(prepared.weighted_means[b], weights[members] @ z[members], atol=1e-7)
+        np.testing.assert_allclose(prepared.mean_units[b], weights[members] @ units[members], atol=1e-7)
+        covariance = np.cov(z[members].T) if members.sum() > 1 else pooled(z, bank.labels)
         np.testing.assert_allclose(prepared.covariances.matrices[b], covariance, atol=1e-10)
 
 
@@ -282,10 +282,10 @@ def test_every_class_is_in_one_bucket_at_least_half_full_with_its_samples_and_un
         assert min(filled) >= max(filled) / 2
         for b, units, mass in zip(bucket.classes, bucket.units, bucket.mass, strict=True):
             seen.append(int(b))
-            own = z[bank.labels == b]
+            members = z[bank.labels == b]
             np.testing.assert_allclose(mass[: sizes[b]], 1 / sizes[b])
             np.testing.assert_array_equal(mass[sizes[b] :], 0)
-            expected = own / np.linalg.norm(own, axis=1, keepdims=True)
+            expected = members / np.linalg.norm(members, axis=1, keepdims=True)
             np.testing.assert_allclose(units[: sizes[b]], expected, atol=1e-10)
     assert sorted(seen) == list(range(len(sizes)))
 

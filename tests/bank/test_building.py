@@ -247,14 +247,14 @@ def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype,
     space = SPACES[name]
     power = space.get("power", 1)
     X, y = shuffled(dtype=dtype, power=power)
-    found = BaseClasses.from_partitions(parts_of(X, y), covariance=covariance, **space)
+    gathered = BaseClasses.from_partitions(parts_of(X, y), covariance=covariance, **space)
     expected = saved_without_samples(X, y, covariance, space, tmp_path / "one.bank")
     tight = 1e-4 if dtype is np.float32 else 1e-6
-    assert found.samples is None
-    assert found.names.tolist() == expected.names.tolist()
-    assert found.counts.tolist() == expected.counts.tolist()
-    assert (found.n_features, found.dtype) == (6, dtype)
-    ((mine, a),), ((theirs, b),) = found.prepared.items(), expected.prepared.items()
+    assert gathered.samples is None
+    assert gathered.names.tolist() == expected.names.tolist()
+    assert gathered.counts.tolist() == expected.counts.tolist()
+    assert (gathered.n_features, gathered.dtype) == (6, dtype)
+    ((mine, a),), ((theirs, b),) = gathered.prepared.items(), expected.prepared.items()
     assert mine == theirs
     assert a.means.dtype == b.means.dtype == dtype
     np.testing.assert_allclose(a.spectrum, b.spectrum, atol=tight * b.spectrum.max())
@@ -263,10 +263,12 @@ def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype,
         x, z = (getattr(p, one) @ p.transform.axes.T for p in (a, b))
         np.testing.assert_allclose(x, z, atol=tight * np.abs(z).max())
     np.testing.assert_allclose(np.abs(a.covariances.variances), np.abs(b.covariances.variances), atol=tight)
-    for one in found.centres:
-        np.testing.assert_allclose(found.centre(one), BaseClasses.from_samples(X, y).centre(one), rtol=max(1e-9, tight))
+    for one in gathered.centres:
+        np.testing.assert_allclose(
+            gathered.centre(one), BaseClasses.from_samples(X, y).centre(one), rtol=max(1e-9, tight)
+        )
     settings = {**space, "cost": "mean-cosine"}
-    got, wanted = (probabilities(bank, dtype, **settings) for bank in (found, expected))
+    got, wanted = (probabilities(bank, dtype, **settings) for bank in (gathered, expected))
     np.testing.assert_allclose(got, wanted, atol=10 * tight if dtype is np.float32 else tight)
 
 
@@ -288,10 +290,10 @@ def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
         lambda: list(batches(X[20:30], y[20:30], (1, 3))),
         tmp_path / "three.npz",
     ]
-    found = BaseClasses.from_partitions(mixed)
+    gathered = BaseClasses.from_partitions(mixed)
     whole = BaseClasses.from_partitions(parts_of(X, y, ()))
-    assert found.counts.tolist() == whole.counts.tolist()
-    a, b = (probabilities(bank, cost="mean-cosine") for bank in (found, whole))
+    assert gathered.counts.tolist() == whole.counts.tolist()
+    a, b = (probabilities(bank, cost="mean-cosine") for bank in (gathered, whole))
     np.testing.assert_allclose(a, b, atol=1e-9)
     assert BaseClasses.from_partitions([str(tmp_path / "three.npz")]).counts.sum() == 36
 
@@ -343,8 +345,8 @@ def test_bad_parts_are_one_sentence(case):
 @pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
 def test_classes_of_one_sample_are_gathered_too(sizes, covariance, tmp_path):
     X, y = shuffled(sizes=sizes)
-    found = BaseClasses.from_partitions(parts_of(X, y, (1, 2)), covariance=covariance, n_components=2)
+    gathered = BaseClasses.from_partitions(parts_of(X, y, (1, 2)), covariance=covariance, n_components=2)
     expected = saved_without_samples(X, y, covariance, {"n_components": 2}, tmp_path / "one.bank")
     settings = {"cost": "mean-cosine", "n_components": 2}
-    a, b = (probabilities(bank, **settings) for bank in (found, expected))
+    a, b = (probabilities(bank, **settings) for bank in (gathered, expected))
     np.testing.assert_allclose(a, b, atol=1e-6)

@@ -40,8 +40,8 @@ def naive_covariances(bank, transform, form="dense"):
         pooled = np.cov(z.T)
     if form == "pooled":
         return np.stack([pooled] * len(bank.names))
-    own = [s / (n - 1) if n > 1 else pooled for s, n in zip(scatters, bank.counts, strict=True)]
-    return np.stack([np.diag(np.diag(c)) if form == "diagonal" else c for c in own])
+    matrices = [s / (n - 1) if n > 1 else pooled for s, n in zip(scatters, bank.counts, strict=True)]
+    return np.stack([np.diag(np.diag(c)) if form == "diagonal" else c for c in matrices])
 
 
 def prepare(bank, form, monkeypatch, normalize="centre-l2"):

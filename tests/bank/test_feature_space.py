@@ -81,11 +81,11 @@ def test_single_novel_samples_do_not_differ(classes):
 @pytest.mark.parametrize("change", ["standardised", "unit norm", "times ten", "another extractor"])
 def test_features_of_another_kind_differ(classes, shots, change):
     base, X, y = classes
-    own = base.samples
-    if change == "unit norm" and np.allclose(np.linalg.norm(own, axis=1), 1, atol=0.01):
+    samples = base.samples
+    if change == "unit norm" and np.allclose(np.linalg.norm(samples, axis=1), 1, atol=0.01):
         pytest.skip("these features have unit norm")
     changed = {
-        "standardised": lambda: (X - own.mean(axis=0)) / np.maximum(own.std(axis=0), 1e-6),
+        "standardised": lambda: (X - samples.mean(axis=0)) / np.maximum(samples.std(axis=0), 1e-6),
         "unit norm": lambda: X / np.linalg.norm(X, axis=1, keepdims=True),
         "times ten": lambda: 10 * X,
         "another extractor": lambda: rotated(X),
@@ -137,9 +137,9 @@ def test_a_damaged_one_is_refused(change, tmp_path):
     X, y, _, _ = low_rank()
     BaseClasses.from_samples(X, y).save(tmp_path / "one.bank")
     file = tmp_path / "one.bank" / "bank.json"
-    found = json.loads(file.read_text())
-    assert found["feature_space"]["type"] == FeatureSpace.__name__
-    found["feature_space"] |= change
-    file.write_text(json.dumps(found))
+    description = json.loads(file.read_text())
+    assert description["feature_space"]["type"] == FeatureSpace.__name__
+    description["feature_space"] |= change
+    file.write_text(json.dumps(description))
     with pytest.raises(InputError, match="is not a valid bank"):
         BaseClasses.load(tmp_path / "one.bank")

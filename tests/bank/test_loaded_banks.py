@@ -58,8 +58,8 @@ def test_files_of_another_bank_are_refused(tmp_path, file):
 def test_an_edited_description_is_refused(tmp_path):
     ragged_bank().save(tmp_path / "one.bank")
     file = tmp_path / "one.bank" / "bank.json"
-    found = json.loads(file.read_text())
-    file.write_text(json.dumps({**found, "names": found["names"][::-1]}))
+    description = json.loads(file.read_text())
+    file.write_text(json.dumps({**description, "names": description["names"][::-1]}))
     with pytest.raises(InputError, match="its description was changed"):
         BaseClasses.load(tmp_path / "one.bank")
 
@@ -100,8 +100,8 @@ def test_different_banks_have_different_fingerprints(samples, tmp_path):
         ragged_bank(dtype=np.float32),
         BaseClasses.from_samples(ragged_bank().samples, ragged_bank().labels + 1),
     ]
-    found = [saved(bank, tmp_path / f"{i}.bank", **how).fingerprint for i, bank in enumerate(banks)]
-    assert len(set(found)) == len(found)
+    fingerprints = [saved(bank, tmp_path / f"{i}.bank", **how).fingerprint for i, bank in enumerate(banks)]
+    assert len(set(fingerprints)) == len(fingerprints)
     forms = [
         saved(ragged_bank(), tmp_path / f"{form}.bank", samples=False, covariance=form).fingerprint
         for form in STATISTICS
@@ -125,6 +125,6 @@ def test_evaluation_on_a_loaded_bank_is_the_same_in_any_number_of_processes(samp
 
     in_memory = evaluate(methods(bank, covariance), X, y, n_jobs=1, **request)
     for n_jobs in (1, 2):
-        found = evaluate(methods(loaded, "auto"), X, y, n_jobs=n_jobs, **request)
-        for one, other in zip(found.results, in_memory.results, strict=True):
+        evaluation = evaluate(methods(loaded, "auto"), X, y, n_jobs=n_jobs, **request)
+        for one, other in zip(evaluation.results, in_memory.results, strict=True):
             np.testing.assert_array_equal(one.accuracies, other.accuracies)

@@ -45,14 +45,14 @@ def test_the_limit_holds_until_the_last_thread_has_left_and_is_then_undone():
 
 def test_a_bank_is_prepared_in_the_same_bits_on_any_number_of_threads():
     X, y = make_bank(12, 60, 160, dtype=np.float32)
-    found = []
+    results = []
     for threads in (1, 2):
         with threadpool_limits(threads):
             bank = BaseClasses.from_samples(X, y)
             prepared = bank.prepare(Space(power=1.0, normalize=None, n_components=None, sample_weights="classifier"))
-            found.append([prepared.means, prepared.weighted_means, prepared.spectrum, prepared.covariances.matrices])
-            found[-1].append(bank.covariances)
-    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+            results.append([prepared.means, prepared.weighted_means, prepared.spectrum, prepared.covariances.matrices])
+            results[-1].append(bank.covariances)
+    assert all(np.array_equal(one, other) for one, other in zip(*results, strict=True))
 
 
 def test_threads_share_a_bank_while_spaces_come_and_go(tmp_path):
