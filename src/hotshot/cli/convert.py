@@ -8,7 +8,7 @@ from typing import Annotated
 
 from hotshot.cli import options
 from hotshot.cli.options import argument, option
-from hotshot.cli.terminal import Console, counting, print_json, waiting
+from hotshot.cli.terminal import Console, bar, print_json, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import listed, printable, readable_size, shortened
 
@@ -60,10 +60,10 @@ def convert(
         options.refuse_existing(path, force, source, labels)
     entries = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
     about = {name: value for name, value in entries.items() if value is not None}
-    with counting(Console(stderr=True), "samples") as bars:
+    with bar(Console(stderr=True), "samples") as progress:
         done = convert(
             source, out, part=part, labels=labels, dtype=dtype, about=about, samples=samples, covariance=covariance,
-            overwrite=force, watch=lambda doing, *counts: bars(f"{doing} {shortened(source.name)}", *counts),
+            overwrite=force, watch=lambda doing, *counts: progress.count(f"{doing} {shortened(source.name)}", *counts),
         )  # fmt: skip
     counts = {"samples": done.n_samples, "classes": done.n_classes, "features": done.n_features}
     if json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hotshot.cli import options
 from hotshot.cli.options import RESUME, argument, number, option
-from hotshot.cli.terminal import Console, counting, print_json, print_notes
+from hotshot.cli.terminal import Console, bar, print_json, print_notes
 from hotshot.errors import InterruptedRunError, ParameterError
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def extract(
         console.print(f"{done.path}: {done.n_inputs} {loaded.kind} of {done.n_classes} classes{rate}.", markup=False)
         print_notes(console, left_out(done.path.stem, done.corrupt))
 
-    with counting(console, loaded.kind) as bars:
+    with bar(console, loaded.kind) as progress:
         try:
             extract(
                 **inputs, encoder=loaded, out=out, kind=kind, skip_corrupt=skip_corrupt, force=force, after=after,
-                watch=lambda name, *counts: bars(f"extracting {name}", *counts),
+                watch=lambda name, *counts: progress.count(f"extracting {name}", *counts),
                 note=lambda sentence: print_notes(console, [sentence]),
             )  # fmt: skip
         except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hotshot.cli import options
 from hotshot.cli.options import argument, option
-from hotshot.cli.terminal import Console, Watching, counting, print_json, print_table, waiting
+from hotshot.cli.terminal import Console, Watching, bar, print_json, print_table, waiting
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def inspect(
         return
     console = Console(stderr=json)
     base, others = open_parts(file), [] if novel is None else open_parts(novel)
-    with counting(console, "samples") as bars:
+    with bar(console, "samples") as progress:
 
         def watch(name: str) -> Callable[..., None]:
-            return partial(bars, f"reading {shortened(Path(name).name)}")
+            return partial(progress.count, f"reading {shortened(Path(name).name)}")
 
         inspection = inspect_sources([*base, *others], watch)
     wants_choice = settings and inspection.ok and len(base) == 1 and (is_bank(file) or novel is not None)

@@ -121,6 +121,17 @@ class Bar(Progress):
         description = TextColumn("{task.description}", markup=False)
         super().__init__(SpinnerColumn(), description, *columns, console=shown, transient=True)
         self._counted, self._ended = counted, Event()
+        self._named: dict[str, TaskID] = {}
+
+    def named(self, name: str) -> TaskID:
+        """The bar of this name, a new one at its first use."""
+        if name not in self._named:
+            self._named[name] = self.add_task(name, total=None)
+        return self._named[name]
+
+    def count(self, name: str, done: int, total: int | None) -> None:
+        """Show how much is done of what has this name."""
+        self.update(self.named(name), completed=done, total=total)
 
     def start(self) -> None:
         """Start to show it."""
@@ -145,8 +156,8 @@ class Bar(Progress):
                     self.console.print(f"{task.description}{done}, {task.elapsed or 0:.0f} s", markup=False)
 
 
-def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
-    """A progress bar of `counted`, such as "images"."""
+def bar(console: Console, counted: str, *more: ProgressColumn) -> Bar:
+    """Progress of what is counted, such as "images", for a `with` statement."""
     columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn(counted), *more, TimeRemainingColumn())
     return Bar(console, counted, *columns)
 
@@ -157,31 +168,6 @@ def waiting(doing: str) -> Iterator[None]:
     with Bar(Console(stderr=True), "", TimeElapsedColumn()) as progress:
         progress.add_task(doing, total=None)
         yield
-
-
-class Bars:
-    """A bar for each thing that is done: `bars(doing, done, total)` shows it, and how far it is."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, doing: str, done: int, total: int | None) -> None:
-        """Show how much is done."""
-        self.update(doing, completed=done, total=total)
-
-    def update(self, key: str, **changes: Any) -> None:
-        """Change the bar of this key, which is also what it shows until it is changed."""
-        if key not in self._tasks:
-            self._tasks[key] = self._progress.add_task(key, total=None)
-        self._progress.update(self._tasks[key], **changes)
-
-
-@contextmanager
-def counting(console: Console, counted: str) -> Iterator[Bars]:
-    """Progress in a `with` statement over what is counted, such as "samples"."""
-    with bar(console, counted) as progress:
-        yield Bars(progress)
 
 
 class ProgressWithNotes:
@@ -268,16 +254,16 @@ class InputProgress(ProgressWithNotes):
 
     def __init__(self, console: Console, doing: str) -> None:
         super().__init__(console, "inputs")
-        self._doing, self._bars = doing, Bars(self._progress)
+        self._doing = doing
         # Answers on standard output.
         self.printed = 0
 
     def watch(self, name: str, done: int, total: int | None) -> None:
         """Show how many inputs of a file are done."""
-        self._bars(f"{self._doing} {shortened(Path(name).name)}", done, total)
+        self._progress.count(f"{self._doing} {shortened(Path(name).name)}", done, total)
 
     def _show(self, sentence: str) -> None:
-        self._bars.update("choosing", description=sentence)
+        self._progress.update(self._progress.named("choosing"), description=sentence)
 
     def _interrupted(self) -> str:
         return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."

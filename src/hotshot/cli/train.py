@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from hotshot.cli import options
 from hotshot.cli.extract import left_out
 from hotshot.cli.options import RESUME, argument, number, option
-from hotshot.cli.terminal import Console, bar, counting, print_json, print_notes
+from hotshot.cli.terminal import Console, bar, print_json, print_notes
 from hotshot.errors import InputError, InterruptedRunError, ParameterError, RunError
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def _decoded_splits(
         )
     splits = {}
     for name in (name for name in (*BASE_SPLITS, "val") if name in opened.splits):
-        with counting(console, "images") as bars:
-            splits[name] = decode(opened.splits[name], size, cache, partial(bars, f"decoding {name}"))
+        with bar(console, "images") as progress:
+            splits[name] = decode(opened.splits[name], size, cache, partial(progress.count, f"decoding {name}"))
         print_notes(console, left_out(name, splits[name].corrupt))
     return opened.name, splits
 
@@ -120,7 +120,7 @@ def _train(
     )
     epochs: list[Epoch] = []
     with bar(console, "batches") as progress:
-        task = progress.add_task("training", total=None)
+        task = progress.named("training")
 
         def after_batch(done: int, total: int, loss: float) -> None:
             number = epochs[-1].number + 1 if epochs else 1
