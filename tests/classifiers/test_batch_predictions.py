@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
+from hotshot import BaseClasses, HOTClassifier
 from hotshot.classifiers import CentroidClassifier
 from hotshot.errors import InputError, ParameterError
 
@@ -102,26 +102,6 @@ def test_one_sample_is_answered_as_alone(world, include_base):
     for query in [*queries[:20], *old[:, 0]]:
         np.testing.assert_allclose(model.predict_proba_batch([query]), model.predict_proba([query]), rtol=1e-5)
         assert model.predict_batch([query]) == model.predict([query])
-
-
-def test_loaded_models_answer_the_same(world, tmp_path):
-    base, samples, *_ = world
-    X, y, queries, _ = support(samples, 3)
-    model = HOTClassifier(base).fit(X, y)
-    model.save(tmp_path / "some.model")
-    loaded = HOTClassifier.load(tmp_path / "some.model")
-    np.testing.assert_allclose(loaded.predict_proba_batch(queries), model.predict_proba_batch(queries), atol=1e-7)
-
-
-def test_two_classes_and_other_calibrated_classifiers(world):
-    base, samples, *_ = world
-    X, y, queries, labels = support(samples, 2)
-    two = np.isin(y, ["a", "b"])
-    own = queries[np.isin(labels, ["a", "b"])]
-    for model in (HOTClassifier(base), FreeLunchClassifier(base, random_state=0)):
-        found = model.fit(X[two], y[two]).predict_proba_batch(own)
-        assert found.shape == (len(own), 2)
-        assert np.isfinite(found).all()
 
 
 def test_what_cannot_be_predicted_jointly(world):

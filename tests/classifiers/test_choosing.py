@@ -65,11 +65,6 @@ def test_small_banks_keep_the_constants(classes, samples):
     assert not choice.trials
 
 
-def test_without_base_classes_nothing_is_chosen():
-    X, y = make_bank(3, 4)
-    assert not hasattr(HOTClassifier().fit(X, y), "chosen_")
-
-
 def test_banks_seen_in_training_choose_the_power_alone():
     X, y = make_bank(24, 12)
     base = BaseClasses.from_samples(np.abs(X), y, seen_in_training=True)
@@ -178,10 +173,3 @@ def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
         base = bank()
         found.append(HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice())
     assert found[0] == found[1]
-
-
-def test_a_saved_model_keeps_what_was_chosen(tmp_path):
-    X, y = make_bank(3, 4, seed=9)
-    model = HOTClassifier(bank(8)).fit(X, y)
-    model.save(tmp_path / "one.model")
-    assert HOTClassifier.load(tmp_path / "one.model").chosen_ == model.chosen_

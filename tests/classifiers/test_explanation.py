@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
-from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
+from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank.embedded import load_bank
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
@@ -276,11 +276,3 @@ def test_a_dictionary_goes_through_json(labels):
     for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
         assert plain["own"] + plain["lent"] + plain["rest"] == pytest.approx(plain["gap"])
         assert plain["examples"][0]["contribution"] == reason.examples[0].contribution
-
-
-def test_free_lunch_explains_too():
-    X, y, queries = task()
-    model = FreeLunchClassifier(BANKS[np.float64], normalize="centre-l2", alpha=0.0, random_state=0).fit(X, y)
-    for reason in model.explain(queries).reasons:
-        assert reason.own + reason.lent + reason.rest == pytest.approx(reason.gap)
-        assert len(reason.lenders) <= 2 * len(reason.examples)

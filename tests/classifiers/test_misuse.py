@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, tune
+from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.bank.embedded import load_bank
 from hotshot.errors import FeatureSpaceWarning, HotshotWarning, InputError, ParameterError, SharedClassWarning
 
@@ -76,15 +75,6 @@ def test_an_evaluation_warns_once():
     assert warning.category is SharedClassWarning
 
 
-def test_a_search_warns_once():
-    renamed = np.where(BANK.y_novel == CLASSES[0], BASE.names[0], BANK.y_novel)
-    few = BASE.labels < 12
-    small = BaseClasses.from_samples(BASE.samples[few], BASE.names[BASE.labels][few])
-    request = {"grid": {"mean_rule": ["mix"]}, "shots": 1, "tasks": 20, "n_jobs": 1}
-    (warning,) = warned(lambda: tune(small, BANK.X_novel, renamed, **request))
-    assert warning.category is SharedClassWarning
-
-
 # --- feature space ------------------------------------------------------------------------------------------
 
 
@@ -129,17 +119,6 @@ def test_a_saved_model_knows_the_space_and_the_extractor(tmp_path):
     assert not warned(lambda: loaded.predict(QUERIES))
     (warning,) = warned(lambda: loaded.predict(10 * QUERIES))
     assert warning.category is FeatureSpaceWarning
-
-
-@pytest.mark.parametrize(("name", "value"), [("extractor_", 1), ("extractor_", ["a"]), ("feature_space_", "x")])
-def test_a_model_with_an_invalid_space_or_extractor_is_refused(name, value, tmp_path):
-    hot().fit(X, Y).save(tmp_path / "one.model")
-    file = tmp_path / "one.model" / "model.json"
-    content = json.loads(file.read_text())
-    content["fitted"][name] = value
-    file.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="is not a valid model"):
-        HOTClassifier.load(tmp_path / "one.model")
 
 
 # --- the bank is transformed too ----------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers import held_out, open_world
-from hotshot.classifiers.held_out import CONFIDENCE, LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.classifiers import held_out
+from hotshot.classifiers.held_out import LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.method.heads import joint
 
@@ -46,13 +46,6 @@ def test_old_and_new_classes_are_answered_together():
     probabilities = model.predict_proba(queries)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     assert np.mean(model.predict(queries) == labels) > 0.95
-
-
-def test_one_new_class_is_enough():
-    X, y = samples([OLD], 3, seed=1)
-    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
-    queries, labels = samples([0, OLD], 10, seed=2)
-    assert np.mean(model.predict(queries) == labels) > 0.9
 
 
 def test_one_class_or_none_of_these(tmp_path):
@@ -148,20 +141,6 @@ def test_a_loaded_model_grows_without_training_its_base_classes_again(tmp_path, 
     assert any(start is None for start in starts)
     fresh = HOTClassifier(base, include_base=True, C=3.0, **SET).fit(X, y)
     np.testing.assert_allclose(other.predict_proba(X), fresh.predict_proba(X), atol=1e-6)
-
-
-def test_what_old_classes_lose_is_measured_on_samples_that_were_not_trained_on(monkeypatch):
-    asked = []
-    for name in ("balance", "_temperature"):
-        function = getattr(open_world, name)
-        monkeypatch.setattr(
-            open_world, name, lambda old, *rest, run=function, **more: asked.append(old) or run(old, *rest, **more)
-        )
-    HOTClassifier(bank(), include_base=True, **SET).fit(*samples(NEW, 3, seed=1))
-    assert len(asked) == 2
-    for old in asked:
-        assert len(old.held_out)
-        assert not np.isin(old.held_out[:, 0], old.points[:, 0]).any()
 
 
 def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
@@ -282,16 +261,6 @@ def test_support_unlike_base_classes_warns(spread_bank):
         ] * is_warned
 
 
-def test_what_an_older_version_kept_is_measured_again():
-    base, (X, y) = bank(), samples(NEW, 2, seed=1)
-    before = HOTClassifier(base, **SET).fit(X, y).alarm_scores_
-    again = bank()
-    for key, kept in base.choices.items():
-        if key.startswith(CONFIDENCE):
-            again.choices[key] = {name: x for name, x in kept.items() if name != "usual"}
-    assert np.array_equal(HOTClassifier(again, **SET).fit(X, y).alarm_scores_, before)
-
-
 def test_rejecting_needs_a_bank_and_a_share():
     X, y = samples(NEW, 2, seed=1)
     few = BaseClasses.from_samples(*samples(range(6), 20, seed=0))
@@ -346,14 +315,6 @@ def test_calibration_improves_probabilities(monkeypatch):
     assert errors[True] < errors[False]
 
 
-def test_other_classifiers_with_a_bank_have_outlier_scores():
-    X, y = samples(NEW, 2, seed=1)
-    model = FreeLunchClassifier(
-        BaseClasses.from_samples(np.abs(samples(range(OLD), 20, seed=0)[0]), np.repeat(range(OLD), 20))
-    )
-    assert model.fit(np.abs(X), y).outlier_score(np.abs(X)).shape == (12,)
-
-
 def test_the_fitted_temperature_is_that_of_the_labels():
     """Labels drawn from softmax(logits / T) ask for T."""
     rng = np.random.default_rng(0)
@@ -389,19 +350,6 @@ def test_the_temperatures_of_tasks_are_those_of_models(seed, shots):
     found = model.confidence().temperatures_of(base, base.transform(tasks), labels)
     alone = [model.fit(own, at).probability_temperature_ for own, at in zip(tasks, labels, strict=True)]
     np.testing.assert_allclose(found, alone, rtol=1e-6)
-
-
-def test_a_second_fit_knows_nothing_of_the_first():
-    X, y = samples(NEW, 2, seed=1)
-    queries, _ = samples(NEW, 5, seed=2)
-    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
-    closed = model.set_params(include_base=False).fit(X, y)
-    fresh = HOTClassifier(bank(), **SET).fit(X, y)
-    assert np.array_equal(closed.predict_proba(queries), fresh.predict_proba(queries))
-    assert vars(closed).keys() == vars(fresh).keys()
-    assert model.set_params(base=None).fit(X, y).known_ is None
-    with pytest.raises(ParameterError, match="include_base needs base classes"):
-        HOTClassifier(include_base=True).fit(X, y)
 
 
 def test_false_alarms_of_old_classes_of_few_samples_are_those_asked_for():

@@ -183,6 +183,7 @@ def _check(model: Any, width: int) -> None:
         _check_transform(transform, width, with_axes=model.base is not None)
     if hasattr(model, "explain"):
         _check_calibrated(model, width)
+        model.transform_(model.support_)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn warns that feature names are missing here.
         warnings.simplefilter("ignore")
