@@ -10,7 +10,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +24,7 @@ from hotshot.encoders.encoder import AT_ONCE, TEXTS, Encoder
 from hotshot.encoders.loading import load_encoder
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import Samples, open_features, write_features
-from hotshot.files.atomic import held, locked
+from hotshot.files.atomic import held, locked, remove_leftovers
 from hotshot.images.decode import THUMBNAIL_SIDE, ImageSplit, centre_square, pillow, squares_of_batches, thumbnails
 from hotshot.images.layouts import open_dataset
 from hotshot.version import __version__
@@ -126,8 +125,10 @@ def extract(
             done = None if force else _complete(path, part, encoder)
             if done is None:
                 done = _extract(part, encoder, path, None if watch is None else partial(watch, key))
-            # Also left by a process that was killed when the features were complete.
-            part_of(path).unlink(missing_ok=True)
+            # Here, since a process may have been killed when the features were complete.
+            with held(path):
+                part_of(path).unlink(missing_ok=True)
+                remove_leftovers(path)
             results.append(done)
             if after is not None:
                 after(done)
@@ -220,10 +221,6 @@ def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int
         y = None if inputs.y is None else inputs.y[chosen]
         about |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
         write_features(path, Samples(records["features"], y, columns, about))
-        del records
-        # Under the lock. Windows removes no open file: there, the next call does.
-        with suppress(PermissionError):
-            part.unlink()
     corrupt = tuple(inputs.ids[i] for i in errors) if inputs.ids is not None else ()
     n_classes = 0 if y is None else len(np.unique(y))
     return Extraction(path, len(chosen), n_classes, corrupt, time.perf_counter() - start)

@@ -20,6 +20,7 @@ import numpy as np
 
 from hotshot.arrays import check_numbers, slices
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import remove_leftovers
 from hotshot.files.opening import opened
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.formatting import count, listing, reason
@@ -334,6 +335,8 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
         content = _cached(place, split, size)
     if content is None:
         raise InputError(f"{place} or its images changed while it was created: try again.")
+    # Of a process that was killed when the cache was complete.
+    remove_leftovers(place)
     images, corrupt = content
     rows = split.without(corrupt, "the others stay decoded")
     names = tuple(split.images[i].name for i in corrupt)
