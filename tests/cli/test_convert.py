@@ -161,6 +161,8 @@ def test_mistakes_leave_all_as_it_was(features, tmp_path, name, options, message
         (tmp_path / folder).mkdir()
     (tmp_path / "link.npz").hardlink_to(features)
     (tmp_path / "other.labels.npy").write_bytes(b"precious")
+    with pytest.raises(ParameterError, match="is both input and output"):
+        converting.convert(features, tmp_path / "link.npz")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
     with pytest.raises((ParameterError, InputError), match=message):
         convert(features, tmp_path / name, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -104,6 +105,8 @@ def convert(
     """
     path, part = split_part(Path(source), part)
     given, out = open_samples(path, part, labels), Path(out)
+    if os.path.exists(out) and os.path.samefile(out, path):
+        raise ParameterError(f"{out} is both input and output: name another output.")
     header = provenance(given, part, labels) | (about or {})
     classes: set[Any] = set()
     passes = iter(("reading", "writing"))
