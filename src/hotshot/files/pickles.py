@@ -9,7 +9,6 @@ looked up in a fixed table of harmless functions, and refused if it is not there
 - a dictionary of any of these, of which `part` chooses one.
 """
 
-import importlib.metadata
 import math
 import pickle
 import re
@@ -371,6 +370,9 @@ def _pickled_value(path: Path, name: str) -> tuple[Any, int]:
 
 def _check_torch(path: Path) -> None:
     """Raise with instructions if torch is missing, or too old to be safe."""
+    # It takes a tenth of the time in which a child starts, which needs it not.
+    import importlib.metadata
+
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
