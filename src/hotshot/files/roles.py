@@ -29,7 +29,7 @@ _WORDS = {
 _ROLES = {role: frozenset(words.split()) for role, words in _WORDS.items()}
 FEATURE_NAMES, LABEL_NAMES = _ROLES["features"], _ROLES["labels"]
 # Between the role and the part of an array: `X_base`, `base_X`, `base/X`.
-_SIGNS = "_./\\- "
+_SIGNS = "_./- "
 # Arrays of these names are whole sets of samples, never the samples of one class.
 _SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
 
@@ -212,9 +212,15 @@ def _roles(name: str) -> Iterator[tuple[str, str]]:
     exact = [role for role, words in _ROLES.items() if lower in words]
     yield from ((role, "") for role in exact)
     for role, words in {} if exact else _ROLES.items():
-        ends = [name[: -len(word)] for word in words if lower.endswith(tuple(sign + word for sign in _SIGNS))]
-        starts = [name[len(word) :] for word in words if lower.startswith(tuple(word + sign for sign in _SIGNS))]
-        part = next((part for rest in (*ends, *starts) if (part := rest.strip(_SIGNS))), "")
+        parts = []
+        for word in words:
+            if lower.endswith(tuple(sign + word for sign in _SIGNS)):
+                part = name[: -len(word)].rstrip(_SIGNS)
+                parts.append((len(part), 0, part))
+            if lower.startswith(tuple(word + sign for sign in _SIGNS)):
+                parts.append((len(word), 1, name[len(word) :].lstrip(_SIGNS)))
+        # The first cut decides, and at one cut the word after it.
+        part = min((place for place in parts if place[2]), default=(0, 0, ""))[2]
         if part:
             yield role, part
 
