@@ -297,13 +297,13 @@ def _matlab_arrays(path: Path, name: str) -> tuple[dict[str, np.ndarray], None]:
         warnings.simplefilter("error")
         values = {key: value for key, value in loadmat(path, appendmat=False).items() if not key.startswith("__")}
         arrays = {key: _matlab_array(value, key, path) for key, value in values.items()}
-    found = {key: array for key, array in arrays.items() if array is not None}
-    if not found:
+    usable = {key: array for key, array in arrays.items() if array is not None}
+    if not usable:
         raise InputError(
             f"{name} holds no real numbers and no text, only {listing(map(quoted, values)) or 'nothing'}: save X and y "
             "as plain variables."
         )
-    return found, None
+    return usable, None
 
 
 def _matlab_array(value: Any, key: str, path: Path) -> np.ndarray | None:

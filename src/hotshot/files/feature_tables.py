@@ -419,8 +419,8 @@ class _Parquet:
             self._refuse_missing(column, first)
             values = column.dictionary.cast(self.pa.large_string()) if kind != NUMBERS else column.dictionary
             self._refuse_missing(values, first)
-            known = np.array([classes.setdefault(x, len(classes)) for x in values.to_pylist()], np.int64)
-            codes.append(known[column.indices.to_numpy(zero_copy_only=False)])
+            numbers = np.array([classes.setdefault(x, len(classes)) for x in values.to_pylist()], np.int64)
+            codes.append(numbers[column.indices.to_numpy(zero_copy_only=False)])
             first += len(batch)
         return np.concatenate(codes), list(classes)
 

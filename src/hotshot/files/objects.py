@@ -40,8 +40,8 @@ def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
         if isinstance(value, tuple):
             return [encoded(item, f"{name}.{i}") for i, item in enumerate(value)]
         if is_dataclass(value) and not isinstance(value, type):
-            own = {f.name: encoded(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
-            return {"type": type(value).__name__, **own}
+            parts = {f.name: encoded(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
+            return {"type": type(value).__name__, **parts}
         if isinstance(value, np.generic):
             return value.item()
         if value is None or isinstance(value, (bool, int, float, str)):

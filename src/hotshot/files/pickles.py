@@ -411,9 +411,9 @@ def _load_torch(path: Path, name: str, what: str) -> Any:
     old = {new: before for before, new in _OLD_MODULES.items()}
     # What the functions of the table return; without a dot, no file can name them.
     allowed: list[Any] = [(DType, "DType"), (Array, "Array"), (Dictionary, "Dictionary")]
-    for text, known in NAMES.items():
+    for text, entry in NAMES.items():
         module, _, function = text.rpartition(".")
-        allowed += [(known, text), (known, f"{old.get(module, module)}.{function}")]
+        allowed += [(entry, text), (entry, f"{old.get(module, module)}.{function}")]
     with path.open("rb") as file, _one_sentence(file, name, what):
         is_archive = file.peek(2)[:2] == b"PK"
         if is_archive:
