@@ -28,7 +28,6 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -44,6 +43,7 @@ import torch
 import typer
 from PIL import Image
 
+from benchmarks import shared
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.backbones import create, training
 from hotshot.backbones.checkpoints import Recipe, save_checkpoint
@@ -372,29 +372,13 @@ def freeze_clocks() -> None:
 
 
 def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
-    """Run `work` in a fork of this process, in a folder; returns its exit code, negative for a signal."""
-    process = os.fork()
-    if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    code = 1
-    try:
-        signal.alarm(SECONDS)
-        with open(log, "wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        sys.stdout, sys.stderr = io.TextIOWrapper(io.FileIO(1, "w")), io.TextIOWrapper(io.FileIO(2, "w"))
-        os.chdir(folder)
+    """Run `work` in a fork of this process, in a folder and with clocks that are counters; returns its exit code."""
+
+    def frozen() -> None:
         freeze_clocks()
         work()
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+
+    return shared.in_fork(frozen, folder, log, SECONDS)
 
 
 def traced(run: Callable[[], None], kill_at: int | None, record: Path | None = None) -> None:
@@ -515,5 +499,5 @@ def share(start: Path, root: Path) -> Counts:
 
 
 def last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    lines = "".join(shared.printed(log)).strip().splitlines()
     return " ".join(lines[-3:])[:300] if lines else "no output"

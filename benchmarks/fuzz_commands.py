@@ -24,10 +24,8 @@ import stat
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,7 +33,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.shared import Seed, say
+from benchmarks.shared import Seed, in_fork, printed, say
 
 SECONDS, CPU_SECONDS = 90, 60
 MEMORY, LARGEST_FILE, MOST_PROCESSES = 3 * 2**30, 2**28, 300
@@ -285,65 +283,37 @@ def with_other_value(rng: random.Random, document: Any) -> Any:
 # --- one command in a fork
 
 
+LIMITS = {
+    resource.RLIMIT_AS: MEMORY,
+    resource.RLIMIT_CPU: CPU_SECONDS,
+    resource.RLIMIT_FSIZE: LARGEST_FILE,
+    resource.RLIMIT_NPROC: MOST_PROCESSES,
+    resource.RLIMIT_CORE: 0,
+}
+
+
 def run(arguments: list[str], case: Path) -> tuple[int, str, str]:
     """Run a command in `case/work`, within its limits; its exit code, negative for a signal, and what it printed."""
-    process = os.fork()
-    if process == 0:
-        _run_command(arguments, case)
-    until, done = time.monotonic() + SECONDS, 0
-    while not done and time.monotonic() < until:
-        done, status = os.waitpid(process, os.WNOHANG)
-        time.sleep(0.005)
-    # Workers that are still running.
-    with suppress(ProcessLookupError):
-        os.killpg(process, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(status) if done else -signal.SIGALRM
-    if not done:
-        os.waitpid(process, 0)
-    stdout, stderr = ((case / name).read_bytes().decode(errors="backslashreplace") for name in ("stdout", "stderr"))
-    return code, stdout, stderr
 
-
-def _run_command(arguments: list[str], case: Path) -> None:
-    """In the fork: run the command and exit."""
-    code = 1
-    try:
-        os.setsid()
-        os.chdir(case / "work")
-        for number, path in enumerate((os.devnull, case / "stdout", case / "stderr")):
-            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT * bool(number)), number)
+    def command() -> None:
         os.environ |= {"HOME": str(case / "home"), "TMPDIR": str(case / "tmp"), "JOBLIB_TEMP_FOLDER": str(case / "tmp")}
         tempfile.tempdir = None
         # Speed: files need not reach the disk.
         os.fsync = lambda _: None
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        for what, limit in (
-            (resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS),
-            (resource.RLIMIT_FSIZE, LARGEST_FILE), (resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_CORE, 0),
-        ):  # fmt: skip
-            resource.setrlimit(what, (limit, limit))
         sys.argv = ["hotshot", *arguments]
         from hotshot.cli import main as hotshot
 
-        try:
-            hotshot()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        except BaseException:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+        hotshot()
+
+    return in_fork(command, case / "work", case / "log", SECONDS, LIMITS), *printed(case / "log")
 
 
 def judge(command: str, words: list[str], case: Path, code: int, stdout: str, stderr: str) -> str | None:
     """The description of a finding; None if there is none."""
-    printed = stdout + stderr
-    if "Traceback (most recent call last)" in printed:
-        places = re.findall(r'File ".*/(hotshot/[^"]*)", line (\d+)', printed)
-        last = next((text for text in reversed(printed.splitlines()) if re.match(r"[\w.]+(:|$)", text)), "")
+    text = stdout + stderr
+    if "Traceback (most recent call last)" in text:
+        places = re.findall(r'File ".*/(hotshot/[^"]*)", line (\d+)', text)
+        last = next((line for line in reversed(text.splitlines()) if re.match(r"[\w.]+(:|$)", line)), "")
         return f"traceback: {last.split(':')[0]} at {':'.join(places[-1]) if places else 'outside hotshot'}"
     if code < 0:
         return f"more than {SECONDS} s" if code == -signal.SIGALRM else f"killed by {signal.Signals(-code).name}"
@@ -353,11 +323,11 @@ def judge(command: str, words: list[str], case: Path, code: int, stdout: str, st
         return "too much memory"
     if code == 2 and not stderr.strip():
         return "exit code 2 without an error message"
-    if match := CONTROL.search(printed):
+    if match := CONTROL.search(text):
         return f"control character {match[0]!r}"
     stray = {str(path.relative_to(case)) for place in (case, case / "home", case / "tmp") for path in place.iterdir()}
     # PyTorch makes an empty folder for itself.
-    stray = {name for name in stray - {"work", "home", "tmp", "stdout", "stderr"} if "torchinductor" not in name}
+    stray = {name for name in stray - {"work", "home", "tmp", "log.out", "log.err"} if "torchinductor" not in name}
     if stray and not any(".." in word or "/" in word[:1] or "=/" in word for word in words):
         names = ", ".join(re.sub("[0-9a-f]{6,}|[0-9]+", "#", name) for name in sorted(stray)[:3])
         return f"writes {names} outside its folder"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -178,18 +183,62 @@ def watched(command: list[str], folder: Path | None = None) -> tuple[str, float,
                 pass  # a process has ended
             time.sleep(0.1)
         assert process.stdout is not None
-        printed = process.stdout.read()
+        output = process.stdout.read()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)[:200]} failed with exit code {process.returncode}.")
-    return printed, time.perf_counter() - start, peak
+    return output, time.perf_counter() - start, peak
 
 
 def in_new_process(function: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     """What a function of a benchmark returns in a new process, as JSON, and the peak memory in bytes."""
     call = f"{function.__name__}(*{arguments!r})"
     program = f"import json; from {function.__module__} import {function.__name__}; print(json.dumps({call}))"
-    printed, _, peak = watched([sys.executable, "-c", program])
-    return json.loads(printed), peak
+    output, _, peak = watched([sys.executable, "-c", program])
+    return json.loads(output), peak
+
+
+def in_fork(
+    work: Callable[[], object], folder: Path, log: Path, seconds: int, limits: Mapping[int, int] | None = None
+) -> int:
+    """Run `work` in a fork of this process, in a folder; its exit code, negative for a signal.
+
+    What it prints is in `log` with the suffixes .out and .err. Processes that it starts end with it. `limits` are those
+    of `resource`; that of memory is beyond what this process has.
+    """
+    process = os.fork()
+    if process:
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        with suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)
+        return code
+    code = 1
+    try:
+        os.setsid()
+        signal.alarm(seconds)
+        for number, path in enumerate((os.devnull, log.with_suffix(".out"), log.with_suffix(".err"))):
+            os.dup2(os.open(path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC) * bool(number)), number)
+        sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(number, "w")) for number in (1, 2))
+        os.chdir(folder)
+        for what, limit in (limits or {}).items():
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            limit += used * (what == resource.RLIMIT_AS)
+            resource.setrlimit(what, (limit, limit))
+        work()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def printed(log: Path) -> tuple[str, str]:
+    """What a fork has printed on its standard output and error."""
+    out, err = (log.with_suffix(suffix).read_bytes().decode(errors="backslashreplace") for suffix in (".out", ".err"))
+    return out, err
 
 
 def size_on_disk(path: Path) -> int:
