@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -25,11 +25,12 @@ from joblib import Parallel, delayed
 from benchmarks.shared import SETS, DataFolder, Jobs, Methods, Seed, Sets, Tasks, load, show, ways_of
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
+from hotshot.evaluation.methods import EstimatorRunner, Predictions, confidence_bins
 from hotshot.evaluation.tables import Cell, Number, Table, interval
 from hotshot.evaluation.tasks import Episodes, OpenEpisodes, OpenTask, Task
 
 SCENARIOS = "dirichlet:2,balanced,dirichlet:0.2,few:1,few:5,few:10,one-class,strangers"
-SHOTS, RESAMPLES, BINS = (1, 5), 1000, 15
+SHOTS, RESAMPLES = (1, 5), 1000
 
 
 def main(
@@ -51,7 +52,7 @@ def main(
             for shots in SHOTS:
                 draw = partial(task_of, scenario, y, ways_of(name), shots, seed)
                 for method, estimator in compared.items():
-                    run = delayed(partial(answers, estimator, X, method in jointly))
+                    run = delayed(partial(answers, EstimatorRunner(estimator, X, batch=method in jointly)))
                     results = Parallel(jobs)(run(draw(i)) for i in range(tasks))
                     accuracies, bins = (np.array(part) for part in zip(*results, strict=True))
                     if method == reference:
@@ -78,7 +79,7 @@ def task_of(scenario: str, y: np.ndarray, ways: int, shots: int, seed: int, inde
         rows = np.concatenate([task.query, rng.permutation(task.others)[: len(task.query) // 2]])
         # They have a label of no class, and count for no number.
         labels = np.concatenate([task.query_labels, np.full(len(rows) - len(task.query), -1)])
-        return replace(task, query=rows, query_labels=labels)
+        return Task(task.support, task.support_labels, rows, labels)
     if name == "one-class":
         most = int(np.unique(y, return_counts=True)[1].min()) - max(SHOTS)
         task = draw(queries=min(most, per_class * ways))[index]
@@ -93,18 +94,13 @@ def task_of(scenario: str, y: np.ndarray, ways: int, shots: int, seed: int, inde
     return replace(task, query=task.query[rows], query_labels=task.query_labels[rows])
 
 
-def answers(estimator: Any, X: np.ndarray, jointly: bool, task: Task) -> tuple[float, np.ndarray]:
+def answers(runner: EstimatorRunner, task: Task) -> tuple[float, np.ndarray]:
     """Accuracy on the queries of classes of the task, and (count, confidence, correct) in each bin of confidence."""
     with one_thread():
-        model = estimator.fit(X[task.support], task.support_labels)
-        predict = model.predict_proba_batch if jointly else model.predict_proba
-        probabilities = predict(X[task.query])
-    inside = np.isin(task.query_labels, model.classes_)
-    right = (model.classes_[probabilities.argmax(axis=1)] == task.query_labels)[inside]
-    confidence = probabilities.max(axis=1)[inside]
-    places = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    facts = (np.ones(len(places)), confidence, right)
-    return right.mean(), np.array([np.bincount(places, fact, BINS) for fact in facts]).T
+        predictions = runner.run([task], [0])
+    inside = np.isin(task.query_labels, task.support_labels)
+    right, confidence = predictions.correct[0][inside], predictions.confidence[0][inside]
+    return right.mean(), np.array(confidence_bins(Predictions({0: right}, {0: confidence})))
 
 
 def calibration_error(bins: np.ndarray) -> float:
