@@ -349,7 +349,7 @@ def _duplicates(hashes: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> Sec
 # Sentences are filled from the JSON document of the file and from what comes with a problem, see `filled`.
 BAD = "{n:entry is|entries are} {kind}, in {samples:sample} and {features:feature}, {where}: {remedy}."
 ALIKE = "{n:class has|classes have} almost the same name as {whose}, such as '{second:name}' and '{first:name}'"
-ORIGIN = "The {key} is '{own:name}' in the base file and '{other:name}' in the novel file: use one kind of features."
+ORIGIN = "The {key} is '{base:name}' in the base file and '{novel:name}' in the novel file: use one kind of features."
 SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][samples]:sample}"
 SENTENCES = {
     FAULT: {
@@ -358,7 +358,7 @@ SENTENCES = {
         "missing-labels": "{n:sample has|samples have} no label (NaN or infinity): label or remove them.",
         "fractional-labels": "Labels have fractions, so they are not classes: name the column of labels.",
         "all-constant": "All samples are the same, so no method can tell them apart: extract the features again.",
-        "width-mismatch": "The base file has {own:feature} and the novel file {features}: use the same extractor.",
+        "width-mismatch": "The base file has {base:feature} and the novel file {features}: use the same extractor.",
         "row-overlap": "{n:row|rows} of the novel file also in the base file, such as {row} ({twin} there): "
         "remove from one file, or results will be too good.",
         "extractor-mismatch": ORIGIN,
@@ -384,7 +384,7 @@ SENTENCES = {
         "or ask for fewer --queries.",
         "power-mismatch": "The {signed} file has negative entries and the {plain} file has none, and power 'auto' "
         "follows the base file: check that both were extracted the same way.",
-        "scale-mismatch": "The median norm is {own} in the base file and {other} in the novel file: normalise alike.",
+        "scale-mismatch": "The median norm is {base} in the base file and {novel} in the novel file: normalise alike.",
         "similar-classes": ALIKE + ": remove from one file what is the same class.",
         "transform-mismatch": ORIGIN,
     },
@@ -393,8 +393,8 @@ SENTENCES = {
         "whole-numbers": "Features are whole numbers ({dtype}), perhaps pixels or codes: decode codes before use.",
         "stray-negatives": "Negative entries are few ({share:%}) and small (down to {entries[smallest]:2}), as after "
         "rounding: set them to 0 to allow the power transform 0.5.",
-        "dtype-mismatch": "The base file is {own} and the novel file {dtype}, so rounding may hide samples that are in "
-        "both: store both the same way.",
+        "dtype-mismatch": "The base file is {base} and the novel file {dtype}, so rounding may hide samples that are "
+        "in both: store both the same way.",
     },
 }
 SEVERITY = {code: severity for severity, sentences in SENTENCES.items() for code in sentences}
@@ -510,7 +510,7 @@ def _pair_problems(base: InspectedFile, novel: InspectedFile) -> Iterator[Proble
             twin = base.row(base.comparable[np.argmax(hashes == novel.hashes[shared[0]])])
             yield "row-overlap", {"n": len(shared), "row": novel.row(shared[0]), "twin": twin}
         if dtype != novel.values["dtype"]:
-            yield "dtype-mismatch", {"own": dtype}
+            yield "dtype-mismatch", {"base": dtype}
         signed = [file.role for file in (base, novel) if file.values["entries"]["negative_share"]]
         if len(signed) == 1:
             yield "power-mismatch", {"signed": signed[0], "plain": NOVEL if signed[0] == BASE else BASE}
@@ -518,9 +518,9 @@ def _pair_problems(base: InspectedFile, novel: InspectedFile) -> Iterator[Proble
         if norms is not None and others is not None:
             low, high = sorted((norms["median"], others["median"]))
             if low and (high > USUAL_RATIO * low or norms["unit"] != others["unit"]):
-                yield "scale-mismatch", {"own": norms["median"], "other": others["median"]}
+                yield "scale-mismatch", {"base": norms["median"], "novel": others["median"]}
     else:
-        yield "width-mismatch", {"own": width}
+        yield "width-mismatch", {"base": width}
     yield from _class_overlap(base.class_names, novel.class_names)
     yield from _similar("similar-classes", base.class_names, novel.class_names, "a base class")
     yield from _origin_mismatches(about, novel.values["about"])
@@ -548,9 +548,9 @@ def _class_overlap(base: Sequence[Any], novel: Sequence[Any]) -> Iterator[Proble
 def _origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iterator[Problem]:
     """What the headers of two files say differently of where their features come from."""
     for key in (EXTRACTOR, TRANSFORM):
-        own, other = base.get(key), novel.get(key)
-        if own is not None and other is not None and own != other:
-            yield f"{key}-mismatch", {"key": key, "own": own, "other": other}
+        names = {"base": base.get(key), "novel": novel.get(key)}
+        if None not in names.values() and names["base"] != names["novel"]:
+            yield f"{key}-mismatch", {"key": key, **names}
 
 
 def _similar(code: str, names: Iterable[Any], others: Iterable[Any], whose: str) -> Iterator[Problem]:

@@ -169,15 +169,15 @@ class Evaluation:
 
         It is a difference of shares: 0.01 is one point. With `measure` it is the difference of that one.
         """
-        own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
+        result, other = self[method, shots], self[self.reference if reference is None else reference, shots]
         if measure is not None:
-            return paired_difference(other.measures[measure], own.measures[measure])
-        return paired_difference(other.accuracies, own.accuracies)
+            return paired_difference(other.measures[measure], result.measures[measure])
+        return paired_difference(other.accuracies, result.accuracies)
 
     def difference_over_classes(self, method: str, shots: int | str, reference: str | None = None) -> Estimate:
         """The same difference with its 95% interval over classes: whether it holds for new classes of this kind."""
-        own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
-        return class_interval(other.accuracies - own.accuracies, own.classes)
+        result, other = self[method, shots], self[self.reference if reference is None else reference, shots]
+        return class_interval(other.accuracies - result.accuracies, result.classes)
 
     def leads(self, shots: int | str) -> dict[str, Estimate]:
         """The difference over classes of each method but the reference; `verdicts` of it says which are significant.

@@ -263,8 +263,8 @@ def draw_episodes(
 def versions() -> dict[str, Any]:
     """What the run was made with."""
     libraries = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "joblib": joblib}
-    own = {"hotshot": __version__, "python": platform.python_version()}
-    return {"versions": own | {name: library.__version__ for name, library in libraries.items()}}
+    made_with = {name: library.__version__ for name, library in libraries.items()}
+    return {"versions": {"hotshot": __version__, "python": platform.python_version(), **made_with}}
 
 
 # --- who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster

@@ -87,7 +87,7 @@ def load_run(folder: str | Path) -> StoredRun:
         setting, names = check_setting(request.get("setting", CLOSED.name)), about.pop("classes")
         need(all(isinstance(name, str) for name in names), "classes without names")
         records = _all_records(folder, [(method, k) for k in shots for method in methods], tasks)
-        results = tuple(summarise(method, k, own, np.array(names)) for (method, k), own in records.items())
+        results = tuple(summarise(method, k, part, np.array(names)) for (method, k), part in records.items())
         for result in results:
             first = results[shots.index(result.shots) * len(methods)]
             need(
@@ -125,14 +125,14 @@ def _all_records(
         parts.get((chunk.method, chunk.shots), []).append(records[chunk])
     wanted = tasks * len(keys)
     need(wanted > 0, "it names no tasks")
-    missing = wanted - sum(len(record.counts) for own in parts.values() for record in own)
+    missing = wanted - sum(len(record.counts) for part in parts.values() for record in part)
     if missing > 0:
         lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
         raise InputError(
             f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: rerun the "
             "command to resume."
         )
-    for own in parts.values():
-        ends = [0, *(record.chunk.stop for record in own)]
-        need([record.chunk.start for record in own] == ends[:-1] and ends[-1] == tasks, "records of other tasks")
+    for part in parts.values():
+        ends = [0, *(record.chunk.stop for record in part)]
+        need([record.chunk.start for record in part] == ends[:-1] and ends[-1] == tasks, "records of other tasks")
     return parts
