@@ -27,7 +27,6 @@ from hotshot.labels import joined_labels
 from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
-from hotshot.method.heads.joint import OldClasses
 from hotshot.method.heads.sampled import fit_logistic
 from hotshot.method.hot import fit_tasks
 from hotshot.method.learned_cost import COSTS
@@ -153,11 +152,12 @@ class CalibratedClassifier(FewShotClassifier):
         targets = (means, sizes) if method.per == "class" else (support, shots)
         self.own_share_ = own_shares(base, *targets, transfer.weights, method)[0]
         self._describe_classes(bank, base, means[0], sizes[0])
-        if old is not None or bank.can_hold_out or bank.choices:
-            self._learn_thresholds(bank, base, support, labels, settings, old)
+        self._learn_thresholds(self._confidence(bank, settings), base, support, labels, old)
 
     def _describe_classes(self, bank: BaseClasses, base: PreparedBase, means: np.ndarray, sizes: np.ndarray) -> None:
         """Set means and sizes of all classes, for outlier scores, from those of the new ones."""
+        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
+        self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(sizes.min() == 1))
         if self.include_base:
             places = np.argsort(np.argsort(self.new_classes, kind="stable"))
             means = np.concatenate([base.means, means])[places]
@@ -166,23 +166,15 @@ class CalibratedClassifier(FewShotClassifier):
         self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
 
     def _learn_thresholds(
-        self,
-        bank: BaseClasses,
-        base: PreparedBase,
-        support: np.ndarray,
-        labels: np.ndarray,
-        settings: Mapping[str, Any],
-        old: OldClasses | None,
+        self, confidence: Confidence | None, base: PreparedBase, support: np.ndarray, labels: np.ndarray, old: Any
     ) -> None:
-        """Set the thresholds of outlier scores and the temperature of the probabilities."""
-        assert self.known_ is not None
-        confidence, is_new = self._confidence(bank, settings), self.new_classes
-        shots = self.known_.sizes[is_new]
-        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
-        self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
-        if confidence is not None:
+        """Set the thresholds of outlier scores and the temperature of the probabilities; ``old`` are base classes."""
+        if confidence is not None and self.known_ is not None:
+            is_new, of_base = self.new_classes, None
+            if old is not None:
+                of_base = scores_of_base(old, self.known_, is_new)
+            shots = self.known_.sizes[is_new]
             (deviation,) = confidence.support_deviations(base, support, labels[None])
-            of_base = None if old is None else scores_of_base(old, self.known_, is_new)
             self.support_deviation_ = deviation
             self.alarm_scores_ = confidence.thresholds(shots, deviation, is_new, of_base)
             if old is None:
@@ -295,20 +287,6 @@ class CalibratedClassifier(FewShotClassifier):
         -------
         Suggestions
             Rows of the pool with reasons, the most useful first; ``rows`` is an array of the row numbers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from hotshot import BaseClasses, HOTClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> centres = rng.normal(size=(12, 8))
-        >>> labels = np.repeat(np.arange(12), 50)
-        >>> X = centres[labels] + 0.3 * rng.normal(size=(600, 8))
-        >>> base = BaseClasses.from_samples(X[:500], labels[:500])
-        >>> model = HOTClassifier(base).fit(X[[500, 550]], ["new", "newer"])
-        >>> suggestions = model.suggest(X[500:], n=2)
-        >>> sorted(suggestion.label for suggestion in suggestions)
-        [np.str_('new'), np.str_('newer')]
         """
         return suggest(snapshot(self), X, n)
 

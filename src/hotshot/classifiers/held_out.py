@@ -338,29 +338,20 @@ def queries_to_classify(model: Any, task: Task) -> np.ndarray:
 class Confidence:
     """Temperatures and outlier scores of tasks of several numbers of ways and shots, from held-out base classes.
 
-    Attributes
-    ----------
-    ways, shots : tuples of int
-    temperatures : array (ways, shots)
-        Divisors of the logits that calibrate the probabilities.
-    usual : array (ways, scored shots, 2)
-        Mean and standard deviation, over tasks, of the fit of the support
-        (``hotshot.model.two_covariances.support_fits``).
-    moves : array (2, ways, scored shots)
-        Shift of the scores per such standard deviation: of the classes of a task alone, and with the base classes.
-    scores : array (3, ways, scored shots, levels)
-        Quantiles at ``LEVELS`` of the largest ratio (``hotshot.model.two_covariances``) of queries, in tasks with the
-        usual fit of the support: over the classes of the task ``ALONE``; and, with the base classes, of the queries
-        that fit a class of the task best (``BEST_NEW``) and of those that fit a base class best (``BEST_BASE``).
-    best_base : array (ways, scored shots)
-        Share of the latter.
+    ``scores`` are quantiles at ``LEVELS`` of the largest ratio (``hotshot.model.two_covariances``) of queries, in tasks
+    with the usual fit of the support: over the classes of the task ``ALONE``; and, with the base classes, of the
+    queries that fit a class of the task best (``BEST_NEW``) and of those that fit a base class best (``BEST_BASE``).
     """
 
     ways: tuple[int, ...]
     shots: tuple[int, ...]
+    # (ways, shots): divisors of the logits that calibrate the probabilities.
     temperatures: np.ndarray
+    # (ways, scored shots, 2): mean and standard deviation, over tasks, of the fit of the support.
     usual: np.ndarray
+    # (2, ways, scored shots): shift of the scores per such deviation, of the task alone and with the base classes.
     moves: np.ndarray
+    # (3, ways, scored shots, levels), and (ways, scored shots): share of the queries that fit a base class best.
     scores: np.ndarray
     best_base: np.ndarray
 
