@@ -365,6 +365,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
     targets = np.searchsorted(classes, task.support_labels).tolist()
     similarity = 1 - cosine(queries, support)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :NEAREST]
+    base = {name: b for b, name in enumerate(model.base_names_)}
     support_points = zip(places, targets, task.support.tolist(), strict=False)
     query_points = zip(places[len(targets) :], truth.tolist(), chosen.tolist(), task.query.tolist(), strict=True)
     return {
@@ -379,7 +380,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
             [(int(s), round(float(row[s]), 2)) for s in best] for row, best in zip(similarity, nearest, strict=True)
         ],
         "wrong": [
-            {"query": int(i), **_why(reason, task.support, [*model.base_names_])}
+            {"query": int(i), **_why(reason, task.support, base)}
             for i, reason in zip(shown, explanation.reasons, strict=True)
         ],
     }
@@ -405,14 +406,11 @@ def _classes(model: CalibratedClassifier, task: Task, explanation: Explanation) 
     return classes
 
 
-def _why(reason: Reason, rows: np.ndarray, base_names: list[Any]) -> dict[str, Any]:
+def _why(reason: Reason, rows: np.ndarray, base: dict[Any, int]) -> dict[str, Any]:
     """What the gap between the class chosen and the right one is made of, and what gives most to either side of it."""
-    places = {name: b for b, name in enumerate(base_names)}
     evidence = {
         "examples": [[int(rows[e.index]), *map(_rounded, (e.similarity, e.contribution))] for e in reason.examples],
-        "lenders": [
-            [places[x.name], *map(_rounded, (x.weight, x.rival_weight, x.contribution))] for x in reason.lenders
-        ],
+        "lenders": [[base[x.name], *map(_rounded, (x.weight, x.rival_weight, x.contribution))] for x in reason.lenders],
     }
     why: dict[str, Any] = {
         "chosen_probability": _rounded(reason.probability),
