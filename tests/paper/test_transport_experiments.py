@@ -158,6 +158,18 @@ def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender
     np.testing.assert_allclose(weights.mean(axis=0), 1 / 14, atol=1e-4)
 
 
+def test_sample_weights_are_of_the_class_that_is_named(setting):
+    """The logarithm of a plan is the similarity but for a number per row and per column."""
+    task, model = setting.task(), setting.fitted_hot()
+    assert list(task.support_labels) != sorted(task.support_labels)
+    base = setting.features.base
+    samples = model.transform_(base.samples[base.labels == model.transfer_weights_[0].argmax()])
+    support = model.transform_(setting.features.X[task.support[np.argsort(task.support_labels)]])
+    weights = np.log(np.array(run("sample-weights", setting).numbers["weights"]).T)
+    centred = [x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean() for x in (weights, samples @ support.T)]
+    assert np.corrcoef(*(x.ravel() for x in centred))[0, 1] > 0.99
+
+
 def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once(setting, monkeypatch):
     monkeypatch.setattr(transport, "PER_CLASS", 100_000)
     model = FreeLunchClassifier(setting.features.base)

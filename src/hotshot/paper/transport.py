@@ -162,8 +162,10 @@ def run_nearest(setting: Setting) -> Findings:
 
 def run_samples(setting: Setting) -> Findings:
     """Low-level weights of the samples of the largest lender, for two novel classes of the first one-shot task."""
-    features, rows = setting.features, setting.task().support
+    features, task = setting.features, setting.task()
     model = setting.fitted_hot()
+    # In the order of the classes.
+    rows = task.support[np.argsort(task.support_labels)]
     prepared, method = model.parts()
     support = prepared.transform(features.X[rows].astype(features.base.dtype, copy=False))
     largest = int(model.transfer_weights_[0].argmax())
