@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from hotshot.arrays import one_hot
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.high_level import neighbours
@@ -154,7 +155,7 @@ def prior_certainty(n_classes: int) -> float:
 
 def class_targets(support: np.ndarray, labels: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean of each class's support samples (tasks, classes, V), and their numbers (tasks, classes)."""
-    members = (np.arange(n_classes)[:, None] == labels[..., None, :]).astype(support.dtype)
+    members = one_hot(labels, n_classes, support.dtype)
     shots = members.sum(axis=2)
     return (members @ support) / shots[:, :, None], shots
 

@@ -67,25 +67,12 @@ class Training:
 class HeadProblem:
     """The bound's training problem for a batch of tasks, N classes and V axes.
 
-    Attributes
-    ----------
-    points : array (tasks, P, V + 1)
-        Means of the G Gaussians, then the support samples, each with a last entry of 1 for the intercept.
-    members : array (tasks, P, N)
-        One-hot classes of the points.
-    counts : array (tasks, P)
-        Weights n_g and u.
-    covariances : Covariances
-        K of them, for all tasks or for each.
-    mixing : array (tasks, G, K) or None
-        How each Gaussian mixes the covariances; None if each has its own and K = G.
-    n_gaussians : int
-    spectrum : array (V,)
-        Variances of a typical covariance along these axes, from which the optimiser takes its metric.
-    C : float
-        Inverse strength of the penalty, for one vector per class.
-    ray, variances : arrays (V,) or None
-        What alpha adds to every covariance, as in ``CalibratedGaussians``.
+    ``points`` (tasks, P, V + 1) are the means of the G Gaussians, then the support samples, each with a last entry of 1
+    for the intercept; ``members`` (tasks, P, N) are their one-hot classes, ``counts`` (tasks, P) their weights n_g and
+    u. There are K ``covariances``, for all tasks or for each. Gaussians mix them by ``mixing`` (tasks, G, K), which is
+    None if each has its own; ``ray`` and ``variances`` (V,) are what alpha adds, as in ``CalibratedGaussians``.
+    ``spectrum`` (V,) are the variances of a typical covariance, from which the optimiser takes its metric. ``C`` is the
+    inverse strength of the penalty, for one vector per class.
     """
 
     points: np.ndarray
