@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import signal
 import struct
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -17,7 +14,7 @@ from scipy.io import savemat
 
 from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
-from hotshot.files import child, open_features, read_features
+from hotshot.files import child, open_features
 from hotshot.files.arrays_files import open_matlab
 
 X = np.random.default_rng(0).normal(size=(6, 4))
@@ -222,13 +219,6 @@ def packed(variable):
     return struct.pack("<II", 15, len(data)) + data
 
 
-def nested_cells(depth):
-    cell = matrix(b"", of_class=4, shape=(1, 1), values=element(4, b"a\0"))
-    for _ in range(depth):
-        cell = matrix(b"", of_class=1, shape=(1, 1), values=cell)
-    return matrix(b"names", of_class=1, shape=(1, 1), values=cell)
-
-
 def sparse_values(row, columns=(0, 1, 1)):
     """One number in a row of the first column."""
     starts = struct.pack(f"<{len(columns)}i", *columns)
@@ -270,17 +260,3 @@ def test_files_that_lie_are_refused_within_their_allowance(tmp_path, lie, monkey
     path.write_bytes(mat_file(content))
     with pytest.raises(InputError, match=message):
         open_matlab(path)
-
-
-BARE = "import sys, scipy.io; scipy.io.loadmat(sys.argv[1])"
-
-
-@pytest.mark.usefixtures("real_child")
-def test_a_file_that_crashes_scipy_is_one_sentence(tmp_path):
-    """SciPy follows cells within cells until the stack of the process ends."""
-    path = tmp_path / "a.mat"
-    path.write_bytes(mat_file(matrix(b"X"), nested_cells(5_000)))
-    bare = subprocess.run([sys.executable, "-c", BARE, path], capture_output=True, check=False)
-    assert bare.returncode == -signal.SIGSEGV
-    with pytest.raises(InputError, match=r"a\.mat crashes the program that reads such files \(SIGSEGV\)"):
-        read_features(path)

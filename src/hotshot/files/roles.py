@@ -248,6 +248,8 @@ def choose_part(parts: Mapping[str, Any], part: str | None, path: Path) -> Any:
 
 
 def _check_numbers(X: Numbers, name: str, path: Path) -> None:
+    if X.dtype.kind in "fiub" and len(X.shape) <= 3 and 0 not in X.shape:
+        return
     holds = f"{path} holds {_described(name, X)}"
     if X.dtype.kind == "c":
         raise InputError(f"{path} holds complex numbers in {quoted(name)}: take their real part or their modulus.")
@@ -255,8 +257,7 @@ def _check_numbers(X: Numbers, name: str, path: Path) -> None:
         raise InputError(f"{holds} of type {X.dtype}: store features as numbers.")
     if len(X.shape) > 3:
         raise InputError(f"{holds}: reshape it to (samples, features) or (classes, samples, features).")
-    if 0 in X.shape:
-        raise InputError(f"{holds}: store at least one sample and one feature.")
+    raise InputError(f"{holds}: store at least one sample and one feature.")
 
 
 def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: Part, path: Path) -> tuple[np.ndarray | None, str]:
