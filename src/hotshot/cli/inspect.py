@@ -1,9 +1,9 @@
-"""`hotshot inspect`: contents and problems of feature files, and advice for each method; or what a model holds."""
+"""`hotshot inspect`: contents and problems of feature files; or what a model holds."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ FAULTY = 1
 # Larger files are only read in batches, and no settings are chosen on them; the files of a bank are mapped.
 MOST_BYTES = 2**30
 STYLES = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
-STYLES |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
 def inspect(
@@ -35,7 +34,7 @@ def inspect(
     ] = True,
     json: options.Json = False,
 ) -> None:
-    """Inspect feature files: contents, problems, and advice for each method; or a model.
+    """Inspect feature files: contents and problems; or a model.
 
     Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
@@ -100,7 +99,7 @@ def _settings_of(path: Path, console: Console) -> Choice | None:
 
 
 def _show(inspection: Inspection, console: Console) -> None:
-    """Print the verdict, the facts, the findings and the advice."""
+    """Print the verdict, the facts and the findings."""
     from hotshot.evaluation.inspection import facts
     from hotshot.evaluation.tables import Entry, Table
 
@@ -119,16 +118,6 @@ def _show(inspection: Inspection, console: Console) -> None:
         findings.append((Entry(finding.severity, kind=finding.severity), sentence))
     if findings:
         tables.append(Table("Findings", ("", "what"), tuple(findings)))
-
-    def all_or(methods: Sequence[str]) -> str:
-        return "every method" if len(inspection.advice) == 1 else ", ".join(methods)
-
-    advice = tuple(
-        (Entry(one.verdict, kind=one.verdict), f"{all_or(one.methods)}: {one.sentence}") for one in inspection.advice
-    )
-    tables.append(
-        Table("Advice" if several else "Advice, as base classes or as novel classes", ("", "methods"), advice)
-    )
     for table in tables:
         console.print()
         print_table(console, table, STYLES)

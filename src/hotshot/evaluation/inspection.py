@@ -1,12 +1,10 @@
-"""Checks of feature files before use: what is in them, what is wrong with them, and which methods can use them."""
+"""Checks of feature files before use: what is in them, and what is wrong with one or with two together."""
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -21,44 +19,23 @@ from hotshot.files import FeatureSource
 from hotshot.files.samples import ID, ROWS_AT_ONCE
 from hotshot.formatting import bounded_percentage, count, listed, shortened, significant
 
-FORMAT = "hotshot inspection 2"
+FORMAT = "hotshot inspection 3"
 BASE, NOVEL, BOTH = "base", "novel", "both"
 # A fault stops or spoils a method, a warning costs accuracy or trust, a note costs nothing.
 SEVERITIES = FAULT, WARNING, NOTE = "fault", "warning", "note"
-FINE, CARE, REFUSED = "fine", "with care", "refused"
 
-# Entries of a batch, and of the blocks of it that stay in a core's cache.
-BATCH_ENTRIES, BLOCK_ENTRIES = 2**23, 2**16
-# The spread within classes is that of the first rows of the first classes, as many as these at most.
-MOST_CLASSES, MOST_ROWS, MOST_ENTRIES = 200, 200, 2**24
+# Entries of a batch, of the blocks of it that stay in a core's cache, and of the sample of which deviations are taken.
+BATCH_ENTRIES, BLOCK_ENTRIES, SAMPLE_ENTRIES = 2**23, 2**16, 2**24
 # How far from 1 norms may be that were 1 before they were rounded to 16 bits.
 UNIT_TOLERANCE = 2e-3
 LABEL_KINDS = {"i": "whole numbers", "u": "whole numbers", "b": "true and false", "f": "numbers"}
-BAD_KINDS = {"nan": np.isnan, "infinite": np.isinf}
 FEW_BASE_CLASSES = 10
-# Negative entries this rare and this small against the largest entry look like rounding after a ReLU.
-STRAY_NEGATIVES, STRAY_SIZE = 0.01, 1e-3
 # Factor between the median norms of two files beyond which they were hardly made the same way.
 USUAL_RATIO = 3.0
-# Base samples times classes times features that the base classifier takes about a minute for.
-SLOW_CLASSIFIER = 8e9
-# Median norms between which a penalty of C = 1 is neither too strong nor too weak.
-USUAL_NORMS = (0.1, 1000.0)
 
-WEIGHTED, FREE_LUNCH = ("ot-cosine-weighted", "ot-euclidean-weighted"), ("free-lunch",)
-PUBLISHED_SETS = ("parameter_set('paper')", "parameter_set('authors')")
-NORMALISED = (
-    "hot", "ot-cosine", "ot-euclidean", "ot-mean-cosine", "centroid-cl2n", "logistic-tuned", "lda", "plda",
-    "softmax-calibration", "free-lunch-tuned", "pt-map", "bd-cspn", "laplacian-shot", "alpha-tim",
-)  # fmt: skip
-WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED_SETS
-DIRECTIONS, LINEAR = ("cosine", "matching"), ("logistic", "logistic-raw", "ridge", "svm")
-WITHOUT_BASE = ("centroid", *DIRECTIONS, *LINEAR)
-EVALUATE = ("hotshot evaluate",)
-
-# Part of the JSON document; a code and what fills its sentence; called with the rows read and their total.
+# Part of the JSON document; severity, code and sentence of a finding; called with the rows read and their total.
 Section = dict[str, Any]
-Problem = tuple[str, dict[str, Any]]
+Problem = tuple[str, str, str]
 Watch = Callable[[int, int | None], None]
 
 
@@ -68,7 +45,7 @@ class InspectedFile:
 
     `values` is its part of the JSON document, see `document`. Beside it are the classes by first appearance and their
     numbers of samples (classes,), the class of each row (samples,), -1 where its label is missing, a hash of each row
-    (samples,), the rows (n,) that have a label and are not all zeros, and what the rows were taken of.
+    (samples,), the rows (n,) that have a label and are not all zeros, and the ids of the rows, if there are any.
     """
 
     name: str
@@ -85,10 +62,9 @@ class InspectedFile:
         """What a sample is called: its id in quotes, or `row 17` where the file has none."""
         return f"row {row}" if self.ids is None else f"'{shortened(self.ids[row], keep='end')}'"
 
-    @property
-    def smallest(self) -> float:
-        """The smallest finite entry, 0 where none is finite."""
-        return self.values["entries"]["smallest"] or 0.0
+    def class_of(self, row: int) -> Any:
+        """The class of a row, None where its label is missing."""
+        return self.class_names[self.labels[row]] if self.labels[row] >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -103,21 +79,11 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Advice:
-    """What follows for some methods: their names, a verdict and a sentence."""
-
-    methods: tuple[str, ...]
-    verdict: str
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Inspection:
-    """All files, all findings with the worst first, and what follows for the methods."""
+    """All files, and all findings with the worst first."""
 
     files: tuple[InspectedFile, ...]
     findings: tuple[Finding, ...]
-    advice: tuple[Advice, ...]
 
     @property
     def ok(self) -> bool:
@@ -151,9 +117,12 @@ def inspect_sources(
         measure(source, name, role, watch(name) if watch is not None else None)
         for (name, source), role in zip(sources, roles, strict=True)
     ]
-    findings = [finding for file in files for finding in find_problems(file, files[0])]
-    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Inspection(tuple(files), tuple(findings), tuple(advise(files[0], files[-1], findings)))
+    findings = []
+    for file in files:
+        findings += [Finding(*problem, file.name, file.role) for problem in _problems(file)]
+        if file.role == NOVEL:
+            findings += [Finding(*problem, file.name, BOTH) for problem in _pair_problems(files[0], file)]
+    return Inspection(tuple(files), tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))))
 
 
 # --- measures of one file, in one pass over its batches and in bounded memory
@@ -164,8 +133,7 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
     width = source.n_features
     entries, numbers, kind, done = Entries(width), dict[Any, int](), "", 0
     batches: list[tuple[np.ndarray, ...]] = []
-    sample: list[tuple[np.ndarray, np.ndarray]] = []
-    most_rows, n_sampled = np.clip(MOST_ENTRIES // (MOST_CLASSES * width), 1, MOST_ROWS), np.zeros(MOST_CLASSES, int)
+    sample: list[np.ndarray] = []
     for X, y in source.batches(max(1, min(ROWS_AT_ONCE, BATCH_ENTRIES // width))):
         kind, labels = LABEL_KINDS.get(y.dtype.kind, "text"), class_numbers(y, numbers)
         norms, hashes = np.empty(len(X)), np.empty(len(X), dtype=np.int64)
@@ -176,18 +144,16 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
             # 64 bits of each row, kept instead of its features: equal for equal rows, and else by rare chance.
             hashes[rows] = [hash(row.tobytes()) for row in block]
         batches.append((labels, norms, hashes))
-        usable = np.flatnonzero((labels >= 0) & (labels < MOST_CLASSES) & ~np.isnan(norms))
-        usable = usable[np.argsort(labels[usable], kind="stable")]
-        classes = labels[usable]
-        usable = usable[n_sampled[classes] + np.arange(len(usable)) - np.searchsorted(classes, classes) < most_rows]
-        n_sampled += np.bincount(labels[usable], minlength=MOST_CLASSES)
-        sample.append((X[usable], labels[usable]))
+        sample.append(np.array(X[: max(0, SAMPLE_ENTRIES // width - done)]))
         done += len(X)
         if watch is not None:
             watch(done, source.n_samples)
     if not done:
         raise InputError(f"{source.path} holds no samples: write it again from the features.")
     labels, norms, hashes = map(np.concatenate, zip(*batches, strict=True))
+    first = np.concatenate(sample)
+    usable = np.flatnonzero((labels >= 0) & ~np.isnan(norms))
+    usable = usable[usable < len(first)]
     names = tuple(numbers)
     counts = np.bincount(labels[labels >= 0], minlength=len(names))
     comparable = np.flatnonzero((labels >= 0) & (norms != 0))
@@ -200,10 +166,10 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
         # Headers of strangers may hold NaN, which JSON has no word for.
         "about": json.loads(json.dumps(source.about, default=str), parse_constant=str),
         "classes": {"labels": kind, "missing_labels": int(np.sum(labels < 0)), **_class_sizes(names, counts)},
-        **entries.sections(lambda row: names[labels[row]] if labels[row] >= 0 else None),
+        **entries.sections(),
         "duplicates": _duplicates(hashes[comparable], labels[comparable], comparable),
         "norms": _norms(norms),
-        "deviation_within_classes": deviation_within_classes(*map(np.concatenate, zip(*sample, strict=True))),
+        "deviation_within_classes": deviation_within_classes(first[usable], labels[usable]),
     }
     return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, source.columns.get(ID))
 
@@ -212,57 +178,43 @@ class Entries:
     """Zeros, negatives, NaN and infinities among the entries, and the extremes of each feature."""
 
     def __init__(self, width: int) -> None:
-        self._rows = self._zeros = self._negatives = 0
+        self._rows = self._zeros = self._negatives = self._bad = self._bad_samples = 0
+        self._first_bad: list[int] | None = None
         # Of the finite entries.
         self._lows, self._highs = np.full(width, np.inf), np.full(width, -np.inf)
-        self._bad: dict[str, Section] = {}
 
     def add(self, block: np.ndarray) -> np.ndarray:
         """Count rows (rows, V) in float64; their norms."""
         self._zeros += block.size - int(np.count_nonzero(block))
         norms = row_norms(block)
         if np.isnan(norms).any():
-            for kind, is_bad in BAD_KINDS.items():
-                self._add_bad(kind, is_bad(block))
+            bad = ~np.isfinite(block)
+            self._bad += int(bad.sum())
+            self._bad_samples += int(bad.any(axis=1).sum())
+            if self._first_bad is None:
+                row, column = np.argwhere(bad)[0].tolist()
+                self._first_bad = [self._rows + row, column]
             # NaN compares with nothing, and fmin and fmax pass it over.
-            block = np.where(np.isfinite(block), block, np.nan)
+            block = np.where(bad, np.nan, block)
         self._negatives += int(np.count_nonzero(block < 0))
         np.fmin(self._lows, np.fmin.reduce(block, axis=0), out=self._lows)
         np.fmax(self._highs, np.fmax.reduce(block, axis=0), out=self._highs)
         self._rows += len(block)
         return norms
 
-    def _add_bad(self, kind: str, bad: np.ndarray) -> None:
-        if not bad.any():
-            return
-        row, column = np.argwhere(bad)[0].tolist()
-        first = {"row": self._rows + row, "column": column}
-        section = self._bad.setdefault(kind, {"count": 0, "samples": 0, "features": False, **first})
-        section["count"] += int(bad.sum())
-        section["samples"] += int(bad.any(axis=1).sum())
-        section["features"] = section["features"] | bad.any(axis=0)
-
-    def sections(self, label_of: Callable[[int], Any]) -> Section:
-        """What the document says of the entries, of the features that have one value only, and of powers."""
+    def sections(self) -> Section:
+        """What the document says of the entries, and of the features that have one value only."""
         size, low, high = self._rows * len(self._lows), float(self._lows.min()), float(self._highs.max())
         constant = np.flatnonzero(self._lows == self._highs)
-        power = {"auto": choose_power("auto", low), "half": low >= 0, "log": low > 0}
-        for bad in self._bad.values():
-            bad |= {"features": int(bad["features"].sum()), "class": label_of(bad["row"])}
         return {
             "entries": {
                 "zero_share": self._zeros / size,
                 "negative_share": self._negatives / size,
                 "smallest": low if low <= high else None,
                 "largest": high if low <= high else None,
-                **{kind: self._bad.get(kind) for kind in BAD_KINDS},
             },
-            "constant_features": {
-                "count": len(constant),
-                "all_zero": int(np.sum(self._lows[constant] == 0)),
-                "columns": constant[:10].tolist(),
-            },
-            "power": power if low <= high else None,
+            "not_finite": {"count": self._bad, "samples": self._bad_samples, "first": self._first_bad},
+            "constant_features": {"count": len(constant), "columns": constant[:5].tolist()},
         }
 
 
@@ -292,13 +244,13 @@ def deviation_within_classes(X: np.ndarray, labels: np.ndarray) -> float | None:
     """Root of the mean variance of a feature within classes; of all samples where no class has two."""
     if not len(X):
         return None
-    if len(np.unique(labels)) == len(labels):
-        labels = np.zeros(len(X), dtype=int)
-    order = np.argsort(labels, kind="stable")
+    _, members, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(counts) == len(labels):
+        members, counts = np.zeros(len(X), dtype=int), np.array([len(X)])
     scale = max(float(X.max()), -float(X.min())) or 1.0
-    X = X[order] / np.float64(scale)
-    _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
-    X -= np.repeat(np.add.reduceat(X, starts, axis=0) / counts[:, None], counts, axis=0)
+    X = X[np.argsort(members, kind="stable")] / np.float64(scale)
+    means = np.add.reduceat(X, np.cumsum(counts) - counts, axis=0) / counts[:, None]
+    X -= np.repeat(means, counts, axis=0)
     freedom = max(len(X) - len(counts), 1)
     return float(np.sqrt(np.vdot(X, X) / (freedom * X.shape[1]))) * scale
 
@@ -344,185 +296,113 @@ def _duplicates(hashes: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> Sec
     return {**counts, "repeat": first(repeats), "conflict": first(changes)}
 
 
-# --- what is wrong with one file, or with two together: codes that stay, and sentences with the remedy
-
-# Sentences are filled from the JSON document of the file and from what comes with a problem, see `filled`.
-BAD = "{n:entry is|entries are} {kind}, in {samples:sample} and {features:feature}, {where}: {remedy}."
-ALIKE = "{n:class has|classes have} almost the same name as {whose}, such as '{second:name}' and '{first:name}'"
-ORIGIN = "The {key} is '{base:name}' in the base file and '{novel:name}' in the novel file: use one kind of features."
-SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][samples]:sample}"
-SENTENCES = {
-    FAULT: {
-        "nan": BAD,
-        "infinity": BAD,
-        "missing-labels": "{n:sample has|samples have} no label (NaN or infinity): label or remove them.",
-        "fractional-labels": "Labels have fractions, so they are not classes: name the column of labels.",
-        "all-constant": "All samples are the same, so no method can tell them apart: extract the features again.",
-        "width-mismatch": "The base file has {base:feature} and the novel file {features}: use the same extractor.",
-        "row-overlap": "{n:row|rows} of the novel file also in the base file, such as {row} ({twin} there): "
-        "remove from one file, or results will be too good.",
-        "extractor-mismatch": ORIGIN,
-        "class-overlap": "{n:class|classes} in both files, such as '{name:name}', but novel classes must not be base "
-        "classes: remove from one file{also}.",
-    },
-    WARNING: {
-        "conflicting-duplicates": "{n:vector occurs|vectors occur} under different labels, such as {rows}: keep one.",
-        "duplicates": "{n:row repeats|rows repeat} an earlier row of the same class, such as {later} (equal to "
-        "{earlier}), so a query may be in its own support: remove the copies.",
-        "zero-vectors": "{n:sample is|samples are} all zeros, such as {first}, where cosine and matching "
-        "guess: check the extractor.",
-        "scale": "Features deviate by {deviation_within_classes:2} within classes, where {low} to {high} is usual: for "
-        "free-lunch and the published parameter sets, multiply the features by {factor:1}.",
-        "blank-labels": "{n:sample has|samples have} an empty label, which counts as a class: label or remove them.",
-        "labels-like-ids": "There are {classes[count]} classes for {samples} samples: name the column of classes.",
-        "similar-names": ALIKE + ": if they are the same class, give them the same name.",
-        "one-sample-classes": "{n:class has|classes have} one sample, such as '{name:name}', and as base class only "
-        "the covariance of all classes together: add samples, or leave out.",
-        "few-base-classes": "{n:base class|base classes} can lend little to novel classes: use {enough} or more.",
-        "one-class": "There are fewer than two classes, so there is nothing to classify: add classes.",
-        "few-novel-samples": SMALLEST + ", too few for one shot and {queries} queries: leave it out of evaluations, "
-        "or ask for fewer --queries.",
-        "power-mismatch": "The {signed} file has negative entries and the {plain} file has none, and power 'auto' "
-        "follows the base file: check that both were extracted the same way.",
-        "scale-mismatch": "The median norm is {base} in the base file and {novel} in the novel file: normalise alike.",
-        "similar-classes": ALIKE + ": remove from one file what is the same class.",
-        "transform-mismatch": ORIGIN,
-    },
-    NOTE: {
-        "constant-features": "{n:feature is|features are} {what} (column {columns}): harmless, leave out to save time.",
-        "whole-numbers": "Features are whole numbers ({dtype}), perhaps pixels or codes: decode codes before use.",
-        "stray-negatives": "Negative entries are few ({share:%}) and small (down to {entries[smallest]:2}), as after "
-        "rounding: set them to 0 to allow the power transform 0.5.",
-        "dtype-mismatch": "The base file is {base} and the novel file {dtype}, so rounding may hide samples that are "
-        "in both: store both the same way.",
-    },
-}
-SEVERITY = {code: severity for severity, sentences in SENTENCES.items() for code in sentences}
+# --- what is wrong with one file: severities, codes that stay, and sentences with the remedy
 
 
-class _Words(Formatter):
-    """Fills sentences: {n:2} two digits, {n:%} a share, {n:sample} with a noun, {n:name} a name."""
-
-    def format_field(self, value: Any, spec: str) -> str:
-        if value is None:
-            raise TypeError("nothing was measured")
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if spec == "%":
-            return bounded_percentage(value)
-        if spec == "name":
-            return shortened(value)
-        if spec.isdigit() or (isinstance(value, float) and not spec):
-            return significant(value, int(spec) if spec else 3)
-        if spec[:1].isalpha():
-            return count(value, *spec.split("|"))
-        return super().format_field(value, "," if isinstance(value, int) and not spec else spec)
-
-
-def filled(sentence: str, values: dict[str, Any]) -> str:
-    """A sentence with its values, by the rules of `_Words`."""
-    return _Words().vformat(sentence, (), values)
-
-
-def find_problems(file: InspectedFile, base: InspectedFile) -> Iterator[Finding]:
-    """All problems of a file, and those that it has with the base file where it is novel."""
-    alone = [*_bad_entries(file), *_feature_problems(file), *_label_problems(file)]
-    both = _pair_problems(base, file) if file.role == NOVEL else ()
-    for problems, role in ((alone, file.role), (both, BOTH)):
-        for code, values in problems:
-            sentence = filled(SENTENCES[SEVERITY[code]][code], {**file.values, **values})
-            yield Finding(SEVERITY[code], code, sentence, file.name, role)
-
-
-def _bad_entries(file: InspectedFile) -> Iterator[Problem]:
-    for code, key, kind in (("nan", "nan", "NaN"), ("infinity", "infinite", "infinite")):
-        bad = file.values["entries"][key]
-        if bad is None:
-            continue
-        remedy = f"remove {'this sample' if bad['samples'] == 1 else 'these samples'} or extract again"
-        if kind == "infinite" and file.values["dtype"] == "float16":
+def _problems(file: InspectedFile) -> Iterator[Problem]:
+    bad, constant = file.values["not_finite"], file.values["constant_features"]["count"]
+    if bad["count"]:
+        row, column = bad["first"]
+        of_class = f", class '{shortened(file.class_of(row))}'" if file.labels[row] >= 0 else ""
+        what = f"{count(bad['count'], 'entry is', 'entries are')} NaN or infinite, in {count(bad['samples'], 'sample')}"
+        remedy = "remove the samples or extract again"
+        if file.values["dtype"] == "float16":
             remedy = "extract the features again in float32, as float16 ends at 65504"
-        elif bad["samples"] == file.values["samples"] and bad["features"] < file.values["features"]:
-            remedy = f"leave out {'this feature' if bad['features'] == 1 else 'these features'} or extract again"
-        of_class = "" if bad["class"] is None else f", class '{shortened(bad['class'])}'"
-        where = f"the first in {file.row(bad['row'])}, column {bad['column']}{of_class}"
-        yield code, {**bad, "n": bad["count"], "kind": kind, "where": where, "remedy": remedy}
+        yield FAULT, "not-finite", f"{what}, the first in {file.row(row)}, column {column}{of_class}: {remedy}."
+    if constant == file.values["features"] and file.values["samples"] > 1:
+        yield FAULT, "all-constant", "All samples are the same, so no method can tell them apart: extract again."
+    else:
+        yield from _feature_problems(file)
+    yield from _label_problems(file)
 
 
 def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
     values = file.values
-    constant, entries, norms = values["constant_features"], values["entries"], values["norms"]
-    repeat, conflict = values["duplicates"]["repeat"], values["duplicates"]["conflict"]
-    n, zero = constant["count"], constant["all_zero"]
-    if n == values["features"] and values["samples"] > 1:
-        yield "all-constant", {}
-        return
-    if conflict is not None:
-        rows = [f"{file.row(row)} ('{shortened(file.class_names[file.labels[row]])}')" for row in conflict]
-        yield "conflicting-duplicates", {"n": values["duplicates"]["conflicts"], "rows": " and ".join(rows)}
-    if repeat is not None:
-        earlier, later = map(file.row, repeat)
-        yield "duplicates", {"n": values["duplicates"]["repeats"], "earlier": earlier, "later": later}
+    constant, norms, duplicates = (values[key] for key in ("constant_features", "norms", "duplicates"))
+    if duplicates["conflict"] is not None:
+        vectors = count(duplicates["conflicts"], "vector occurs", "vectors occur")
+        rows = [f"{file.row(row)} ('{shortened(file.class_of(row))}')" for row in duplicates["conflict"]]
+        sentence = f"{vectors} under different labels, such as {' and '.join(rows)}: keep one."
+        yield WARNING, "conflicting-duplicates", sentence
+    if duplicates["repeat"] is not None:
+        earlier, later = map(file.row, duplicates["repeat"])
+        rows = f"{count(duplicates['repeats'], 'row repeats', 'rows repeat')} an earlier row of the same class"
+        such = f"such as {later} (equal to {earlier}), so a query may be in its own support"
+        yield WARNING, "duplicates", f"{rows}, {such}: remove the copies."
     if norms is not None and norms["zero_vectors"]:
-        yield "zero-vectors", {"n": norms["zero_vectors"], "first": file.row(norms["zero_vector"])}
-    if n:
-        some = f", {zero:,} of them 0" if 0 < zero < n else ""
-        what = f"{'always 0' if zero == n else 'constant'} in all samples{some}"
-        columns = ", ".join(map(str, constant["columns"][:5])) + (", …" if n > 5 else "")
-        yield "constant-features", {"n": n, "what": what, "columns": columns}
-    if np.dtype(values["dtype"]).kind in "iub":
-        yield "whole-numbers", {}
-    if 0 < entries["negative_share"] < STRAY_NEGATIVES and -entries["smallest"] < STRAY_SIZE * entries["largest"]:
-        yield "stray-negatives", {"share": entries["negative_share"]}
+        samples = f"{count(norms['zero_vectors'], 'sample is', 'samples are')} all zeros"
+        such = f"such as {file.row(norms['zero_vector'])}, where cosine and matching guess"
+        yield WARNING, "zero-vectors", f"{samples}, {such}: check the extractor."
+    if n := constant["count"]:
+        columns = ", ".join(map(str, constant["columns"])) + (", …" if n > len(constant["columns"]) else "")
+        what = f"{count(n, 'feature is', 'features are')} constant in all samples (column {columns})"
+        yield NOTE, "constant-features", f"{what}: harmless, leave out to save time."
     (low, high), deviation = USUAL_DEVIATION, values["deviation_within_classes"]
     if file.role != NOVEL and deviation and not low <= deviation <= high:
-        yield "scale", {"low": low, "high": high, "factor": math.sqrt(low * high) / deviation}
+        factor = significant(math.sqrt(low * high) / deviation, 1)
+        usual = f"{significant(deviation, 2)} within classes, where {significant(low)} to {significant(high)} is usual"
+        remedy = f"for free-lunch and the published parameter sets, multiply the features by {factor}"
+        yield WARNING, "scale", f"Features deviate by {usual}: {remedy}."
 
 
 def _label_problems(file: InspectedFile) -> Iterator[Problem]:
     names, sizes, missing = file.class_names, file.class_counts, file.values["classes"]["missing_labels"]
     if missing:
-        yield "missing-labels", {"n": missing}
-    if any(isinstance(name, float) and name != int(name) for name in names):
-        yield "fractional-labels", {}
-    if blank := sum(int(n) for name, n in zip(names, sizes, strict=True) if not str(name).strip()):
-        yield "blank-labels", {"n": blank}
+        samples = count(missing, "sample has", "samples have")
+        yield FAULT, "missing-labels", f"{samples} no label (NaN or infinity): label or remove them."
     if len(names) > 20 and len(names) > file.values["samples"] / 2:
-        yield "labels-like-ids", {}
-    yield from _similar("similar-names", names, names, "another")
+        many = f"There are {len(names):,} classes for {file.values['samples']:,} samples"
+        yield WARNING, "labels-like-ids", f"{many}: name the column of classes."
     alone = [name for name, n in zip(names, sizes, strict=True) if n == 1]
     if alone and file.role != NOVEL:
-        yield "one-sample-classes", {"n": len(alone), "name": alone[0]}
+        classes = f"{count(len(alone), 'class has', 'classes have')} one sample, such as '{shortened(alone[0])}'"
+        only = "and as base class only the covariance of all classes together"
+        yield WARNING, "one-sample-classes", f"{classes}, {only}: add samples, or leave out."
     if file.role == BASE and len(names) < FEW_BASE_CLASSES:
-        yield "few-base-classes", {"n": len(names), "enough": FEW_BASE_CLASSES}
+        few = count(len(names), "base class", "base classes")
+        sentence = f"{few} can lend little to novel classes: use {FEW_BASE_CLASSES} or more."
+        yield WARNING, "few-base-classes", sentence
     if file.role != BASE and len(names) < 2:
-        yield "one-class", {}
+        sentence = "There are fewer than two classes, so there is nothing to classify: add classes."
+        yield WARNING, "one-class", sentence
     if file.role == NOVEL and names and sizes.min() <= QUERIES:
-        yield "few-novel-samples", {"queries": QUERIES}
+        name, n = names[sizes.argmin()], int(sizes.min())
+        few = f"Class '{shortened(name)}' has {count(n, 'sample')}, too few for one shot and {QUERIES} queries"
+        remedy = f"leave it out of evaluations, or ask for --queries {n - 1} or fewer" if n > 1 else "leave it out"
+        yield WARNING, "few-novel-samples", f"{few}: {remedy}."
+
+
+# --- what is wrong with two files together
 
 
 def _pair_problems(base: InspectedFile, novel: InspectedFile) -> Iterator[Problem]:
-    width, dtype, norms, about = (base.values[key] for key in ("features", "dtype", "norms", "about"))
-    if width == novel.values["features"]:
+    width, norms, about = (base.values[key] for key in ("features", "norms", "about"))
+    if width != novel.values["features"]:
+        widths = f"The base file has {count(width, 'feature')} and the novel file {novel.values['features']:,}"
+        yield FAULT, "width-mismatch", f"{widths}: use the same extractor."
+    else:
         hashes = base.hashes[base.comparable]
         shared = novel.comparable[np.isin(novel.hashes[novel.comparable], hashes)]
         if len(shared):
             twin = base.row(base.comparable[np.argmax(hashes == novel.hashes[shared[0]])])
-            yield "row-overlap", {"n": len(shared), "row": novel.row(shared[0]), "twin": twin}
-        if dtype != novel.values["dtype"]:
-            yield "dtype-mismatch", {"base": dtype}
+            rows = f"{count(len(shared), 'row')} of the novel file also in the base file"
+            such = f"such as {novel.row(shared[0])} ({twin} there)"
+            yield FAULT, "row-overlap", f"{rows}, {such}: remove from one file, or results will be too good."
         signed = [file.role for file in (base, novel) if file.values["entries"]["negative_share"]]
         if len(signed) == 1:
-            yield "power-mismatch", {"signed": signed[0], "plain": NOVEL if signed[0] == BASE else BASE}
+            plain = NOVEL if signed[0] == BASE else BASE
+            negative = f"The {signed[0]} file has negative entries and the {plain} file has none"
+            follows = "and power 'auto' follows the base file"
+            sentence = f"{negative}, {follows}: check that both were extracted the same way, or pass power=1."
+            yield WARNING, "power-mismatch", sentence
         others = novel.values["norms"]
         if norms is not None and others is not None:
             low, high = sorted((norms["median"], others["median"]))
             if low and (high > USUAL_RATIO * low or norms["unit"] != others["unit"]):
-                yield "scale-mismatch", {"base": norms["median"], "novel": others["median"]}
-    else:
-        yield "width-mismatch", {"base": width}
+                medians = [significant(each["median"]) for each in (norms, others)]
+                sentence = f"The median norm is {medians[0]} in the base file and {medians[1]} in the novel file"
+                yield WARNING, "scale-mismatch", f"{sentence}: normalise alike."
     yield from _class_overlap(base.class_names, novel.class_names)
-    yield from _similar("similar-classes", base.class_names, novel.class_names, "a base class")
     yield from _origin_mismatches(about, novel.values["about"])
 
 
@@ -530,146 +410,80 @@ def refuse_mixed(
     base: Sequence[Any], base_about: Mapping[str, Any], novel: Sequence[Any], novel_about: Mapping[str, Any]
 ) -> None:
     """Raise if base and novel classes (names) overlap, or if their features come from different extractors."""
-    for code, values in (*_origin_mismatches(base_about, novel_about), *_class_overlap(base, novel)):
-        if SEVERITY[code] == FAULT:
-            raise InputError(filled(SENTENCES[FAULT][code], values))
+    for severity, _, sentence in (*_origin_mismatches(base_about, novel_about), *_class_overlap(base, novel)):
+        if severity == FAULT:
+            raise InputError(sentence)
 
 
 def _class_overlap(base: Sequence[Any], novel: Sequence[Any]) -> Iterator[Problem]:
-    """Names of novel classes that base classes have; a number and the same number as text are one name."""
-    base_names = {str(name) for name in base}
-    shared = [name for name in novel if str(name) in base_names]
-    if shared:
-        numbers = not any(isinstance(name, str) for name in (*base, *novel))
-        also = ", or give names to classes that only share a number" if numbers else ""
-        yield "class-overlap", {"n": len(shared), "name": shared[0], "also": also}
+    """Names of novel classes that base classes have, or that differ from theirs only in case, blanks and hyphens.
 
-
-def _origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the headers of two files say differently of where their features come from."""
-    for key in (EXTRACTOR, TRANSFORM):
-        names = {"base": base.get(key), "novel": novel.get(key)}
-        if None not in names.values() and names["base"] != names["novel"]:
-            yield f"{key}-mismatch", {"key": key, **names}
-
-
-def _similar(code: str, names: Iterable[Any], others: Iterable[Any], whose: str) -> Iterator[Problem]:
-    """Pairs of a name and another that differ only in case, spaces, hyphens or underscores."""
+    A number and the same number as text are one name.
+    """
 
     def plain(name: Any) -> str:
         return re.sub(r"[\s_-]+", " ", str(name)).strip().casefold()
 
-    first: dict[str, Any] = {}
-    for name in names:
-        first.setdefault(plain(name), name)
-    pairs = [(first.get(plain(other), other), other) for other in others]
-    pairs = [(name, other) for name, other in pairs if str(name) != str(other)]
-    if pairs:
-        yield code, {"n": len(pairs), "whose": whose, "first": pairs[0][0], "second": pairs[0][1]}
+    exact, alike = {str(name) for name in base}, {plain(name): name for name in base}
+    shared = [name for name in novel if str(name) in exact]
+    similar = [name for name in novel if str(name) not in exact and plain(name) in alike]
+    if shared:
+        numbers = not any(isinstance(name, str) for name in (*base, *novel))
+        also = ", or give names to classes that only share a number" if numbers else ""
+        classes = f"{count(len(shared), 'class', 'classes')} in both files, such as '{shortened(shared[0])}'"
+        remedy = f"but novel classes must not be base classes: remove from one file{also}"
+        yield FAULT, "class-overlap", f"{classes}, {remedy}."
+    if similar:
+        classes = f"{count(len(similar), 'class has', 'classes have')} almost the same name as a base class"
+        such = f"such as '{shortened(similar[0])}' and '{shortened(alike[plain(similar[0])])}'"
+        yield WARNING, "similar-classes", f"{classes}, {such}: remove from one file what is the same class."
 
 
-# --- what follows for each method
-
-SIGNED = "Power 'auto' is 0.5 by the base file, but the novel file has negative entries: pass power=1."
-PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
-SLOW = "They first train a classifier on all {base_samples} base samples, which takes minutes."
-MIXED = "Base and novel features seem to be of different kinds."
-TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
-# What speaks against methods, by conditions that are codes of findings or stand in `advise`: the first that applies
-# counts, and methods for which none does are fine. Sentences are filled from the document.
-ADVICE = [
-    (NORMALISED + WEIGHTED + FREE_LUNCH, "signed", REFUSED, SIGNED),
-    (NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED_SETS, "mismatch", CARE, MIXED),
-    (FREE_LUNCH, "scale", CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
-    (PUBLISHED_SETS, "no-power-and-scale", REFUSED, "Power 0.5 needs non-negative features: pass power=1 and rescale."),
-    (PUBLISHED_SETS, "no-power", REFUSED, "Power 0.5 needs features without negative entries: pass power=1."),
-    (PUBLISHED_SETS, "scale", CARE, "The scale does not suit their alpha and C: rescale the features."),
-    (WEIGHTED + PUBLISHED_SETS, "slow", CARE, SLOW),
-    (DIRECTIONS, "zero-vectors", CARE, "They can only guess for {norms[zero_vectors]:zero vector}."),
-    (LINEAR, "norms-small", CARE, PENALTY.format("strong")),
-    (LINEAR, "norms-large", CARE, PENALTY.format("weak")),
-    (EVALUATE, "class-overlap", REFUSED, "It refuses files that have classes in common."),
-    (EVALUATE, "one-class", REFUSED, "It needs at least two novel classes."),
-    (EVALUATE, "no-query", REFUSED, SMALLEST + ", but a shot and a query need two: leave it out."),
-    (EVALUATE, "few-samples", CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
-    (EVALUATE, "repeated-rows", CARE, TASKS + "; repeated rows make its results too good."),
-    (EVALUATE, "few-classes", CARE, TASKS + ": ask for --ways {classes[count]}."),
-    (EVALUATE, "", FINE, TASKS + "."),
-    (WITH_BASE + WITHOUT_BASE, "", FINE, "These features suit them."),
-]
-
-
-def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding]) -> list[Advice]:
-    """Advice for every method on these files; the same file twice where there is one that may become either."""
-    stopped = {finding.role for finding in findings if finding.severity == FAULT and "overlap" not in finding.code}
-    if stopped - {BASE, BOTH}:
-        sentence = "Fix the faults first: no method takes these features as they are."
-        return [Advice(WITH_BASE + WITHOUT_BASE + EVALUATE, REFUSED, sentence)]
-    codes = {finding.code for finding in findings if finding.role != BASE or finding.code == "scale"}
-    power, least = choose_power("auto", base.smallest), novel.values["classes"]["smallest"]["samples"]
-    least_entry, median = min(base.smallest, novel.smallest), novel.values["norms"]["median"]
-    n_samples, n_classes = base.values["samples"], base.values["classes"]["count"]
-    conditions = {
-        "": True,
-        "signed": power != 1 and least_entry < 0,
-        "no-power": least_entry < 0,
-        "no-power-and-scale": least_entry < 0 and "scale" in codes,
-        "slow": n_samples * n_classes * base.values["features"] > SLOW_CLASSIFIER,
-        "norms-small": median < USUAL_NORMS[0],
-        "norms-large": median > USUAL_NORMS[1],
-        "no-query": least < 2,
-        "few-samples": least <= QUERIES,
-        "mismatch": bool(codes & {"scale-mismatch", "power-mismatch", "transform-mismatch"}),
-        "repeated-rows": bool(codes & {"row-overlap", "duplicates"}),
-        "few-classes": novel.values["classes"]["count"] < 5,
-    }
-    codes |= {code for code, holds in conditions.items() if holds}
-    values = {"shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}
-    values |= {**novel.values, "base_samples": n_samples}
-    groups: dict[tuple[str, str], list[str]] = {}
-    for method in WITHOUT_BASE if stopped else WITH_BASE + WITHOUT_BASE + EVALUATE:
-        verdict, sentence = next(rule[2:] for rule in ADVICE if method in rule[0] and rule[1] in codes)
-        groups.setdefault((verdict, filled(sentence, values)), []).append(method)
-    advice = [Advice(tuple(methods), verdict, sentence) for (verdict, sentence), methods in groups.items()]
-    if stopped:
-        sentence = "Fix the faults first: these base classes cannot be used with the novel ones."
-        advice.insert(0, Advice(WITH_BASE + EVALUATE, REFUSED, sentence))
-    return advice
+def _origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the headers of two files say differently of where their features come from."""
+    for key, severity in ((EXTRACTOR, FAULT), (TRANSFORM, WARNING)):
+        one, other = base.get(key), novel.get(key)
+        if None not in (one, other) and one != other:
+            where = f"'{shortened(one)}' in the base file and '{shortened(other)}' in the novel file"
+            yield severity, f"{key}-mismatch", f"The {key} is {where}: use one kind of features."
 
 
 # --- for people and for programs
 
-# Lines of a table, filled from the JSON document.
-FACTS = {
-    "samples": "{samples}",
-    "classes": "{classes[count]}, labels are {classes[labels]}",
-    "samples per class": "{classes[smallest][samples]} ({classes[smallest][name]:name}) to {classes[largest][samples]} "
-    "({classes[largest][name]:name}), median {classes[median_samples]:6}",
-    "features": "{features}, {dtype}",
-    "entries": "{entries[smallest]} to {entries[largest]}, {entries[zero_share]:%} zero, "
-    "{entries[negative_share]:%} negative",
-    "NaN": "{entries[nan][count]:entry|entries} in {entries[nan][samples]:sample}",
-    "infinity": "{entries[infinite][count]:entry|entries} in {entries[infinite][samples]:sample}",
-    "duplicate rows": "{duplicates[repeats]} within a class, {duplicates[conflicts]:vector} in several classes",
-    "constant features": "{constant_features[count]}, {constant_features[all_zero]} of them always 0",
-    "norms": "{norms[smallest]} to {norms[largest]}, median {norms[median]}, {norms[zero_vectors]:zero vector}",
-    "deviation within classes": "{deviation_within_classes:2} per feature",
-    "power transform": "'auto' is {power[auto]}; possible without an offset: 0.5 {power[half]}, log {power[log]}",
-}
-
 
 def facts(file: InspectedFile) -> dict[str, str]:
     """Lines of a table: what is measured, and the value in words; a dash where there is nothing to measure."""
-    lines = dict.fromkeys(FACTS, "–")
-    for name, sentence in FACTS.items():
-        # A part of the document may be null.
-        with suppress(TypeError):
-            lines[name] = filled(sentence, file.values)
-    classes, norms = file.values["classes"], file.values["norms"]
-    if classes["count"] and classes["smallest"]["samples"] == classes["largest"]["samples"]:
-        lines["samples per class"] = f"{classes['largest']['samples']:,} in every class"
-    if norms is not None and norms["unit"]:
-        lines["norms"] = f"1 (unit vectors), {count(norms['zero_vectors'], 'zero vector')}"
+    values, classes = file.values, file.values["classes"]
+    bad, duplicates, entries, norms = (values[key] for key in ("not_finite", "duplicates", "entries", "norms"))
+    deviation, low = values["deviation_within_classes"], entries["smallest"]
+    lines = {
+        "samples": f"{values['samples']:,}",
+        "classes": f"{classes['count']:,}, labels are {classes['labels']}",
+        "samples per class": "–",
+        "features": f"{values['features']:,}, {values['dtype']}",
+        "entries": "–",
+        "NaN or infinity": f"{count(bad['count'], 'entry', 'entries')} in {count(bad['samples'], 'sample')}",
+        "duplicate rows": f"{duplicates['repeats']:,} within a class, "
+        f"{count(duplicates['conflicts'], 'vector')} in several classes",
+        "constant features": f"{values['constant_features']['count']:,}",
+        "norms": "–",
+        "deviation within classes": "–" if deviation is None else f"{significant(deviation, 2)} per feature",
+        "power transform": "–",
+    }
+    if classes["count"]:
+        ends = [f"{end['samples']:,} ({shortened(end['name'])})" for end in (classes["smallest"], classes["largest"])]
+        lines["samples per class"] = f"{' to '.join(ends)}, median {significant(classes['median_samples'], 6)}"
+        if classes["smallest"]["samples"] == classes["largest"]["samples"]:
+            lines["samples per class"] = f"{classes['largest']['samples']:,} in every class"
+    if low is not None:
+        shares = [bounded_percentage(entries[key]) for key in ("zero_share", "negative_share")]
+        ends = f"{significant(low)} to {significant(entries['largest'])}"
+        lines["entries"] = f"{ends}, {shares[0]} zero, {shares[1]} negative"
+        lines["power transform"] = f"'auto' is {choose_power('auto', low):g}"
+    if norms is not None:
+        ends = f"{significant(norms['smallest'])} to {significant(norms['largest'])}"
+        what = "1 (unit vectors)" if norms["unit"] else f"{ends}, median {significant(norms['median'])}"
+        lines["norms"] = f"{what}, {count(norms['zero_vectors'], 'zero vector')}"
     return lines
 
 
@@ -680,16 +494,14 @@ def document(found: Inspection) -> dict[str, Any]:
     - `files`: a list, each with `file`, `role`, `samples`, `features`, `dtype`, `about`,
       `classes` {`count`, `labels`, `missing_labels`, `smallest` {`name`, `samples`}, `median_samples`,
       `largest` {`name`, `samples`}, `with_one_sample`},
-      `entries` {`zero_share`, `negative_share`, `smallest`, `largest`, and `nan` and `infinite`, null or
-      {`count`, `samples`, `features`, and `row`, `column`, `class` of the first}},
+      `entries` {`zero_share`, `negative_share`, `smallest`, `largest`},
+      `not_finite` {`count`, `samples`, `first` [row, column]},
       `duplicates` {`repeats`, `repeat` [rows], `conflicts`, `conflict` [rows]},
-      `constant_features` {`count`, `all_zero`, `columns` (the first ten)},
+      `constant_features` {`count`, `columns` (the first five)},
       `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `zero_vector` (row of the first), `unit`},
-      `deviation_within_classes`,
-      `power` {`auto`, `half`, `log` (booleans: possible without an offset)};
+      `deviation_within_classes`;
     - `findings`: a list, the worst first, each with `severity` ("fault", "warning" or "note"), `code`, `sentence`,
-      `file` and `role` ("base", "novel", "both" or null);
-    - `methods`: a list, each with `methods`, `verdict` ("fine", "with care" or "refused") and `sentence`.
+      `file` and `role` ("base", "novel", "both" or null).
     """
     return {
         "format": FORMAT,
@@ -697,5 +509,4 @@ def document(found: Inspection) -> dict[str, Any]:
         "verdict": found.verdict,
         "files": [file.values for file in found.files],
         "findings": [asdict(finding) for finding in found.findings],
-        "methods": [{**asdict(advice), "methods": list(advice.methods)} for advice in found.advice],
     }
