@@ -70,7 +70,7 @@ def test_an_evaluation_plots_paired_differences_and_marks_the_significant_ones()
         pytest.approx(100 * found.difference(method, 1).mean) for method in (HOSTILE, "worse", "same", "better")
     ]
     assert [dot.get_markerfacecolor() for dot in dots] == ["#0072B2", "#0072B2", "white", "#E69F00"]
-    ends = [tuple(line.get_xdata()) for line in left.lines if len(line.get_xdata()) == 2]
+    ends = [tuple(x for x, _ in segment) for bar in left.collections for segment in bar.get_segments()]
     lead = found.leads(1)["better"]
     assert (pytest.approx(100 * lead.low), pytest.approx(100 * lead.high)) in ends
 

@@ -50,7 +50,7 @@ def test_behind_any_method_is_behind():
 
 def test_the_same_standing_at_several_numbers_of_shots_is_one_clause():
     found = evaluation({k: {"a": apart(-k), "b": apart(-9)} for k in (1, 5)})
-    assert finding(found) == "mine is best at one and five shots (+1.0 and +5.0 points over a)."
+    assert finding(found) == "mine is best at one and five shots (+1.0 to +5.0 points over a)."
     found = evaluation({1: {"a": apart(-1), "b": apart(-2)}, 5: {"a": apart(-2), "b": apart(-1)}})
     assert finding(found) == "mine is best at one and five shots (+1.0 points over the runner-up)."
 

@@ -1,22 +1,20 @@
 """The finding of an evaluation in one sentence: where its reference is best, level with others, or behind."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, verdicts
 from hotshot.formatting import bounded_percentage, in_words, listed, shortened, significant
-from hotshot.intervals import Estimate
 
-# With more clauses than this the methods are left out; more numbers of shots than this are counted, not listed.
+# Of numbers of shots: with more than these a sentence does not name the rivals at each, or counts them.
 MOST_CLAUSES, MOST_SHOTS = 3, 4
 Shots = int | str
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How the reference compares at one number of shots, by `compared_leads` and Holm's procedure.
+    """How the reference compares at one number of shots, by `Evaluation.leads` and Holm's procedure.
 
     `kind` is BEHIND if it is behind any method, else UNDECIDED if it does not differ significantly from some method,
     else AHEAD. `rivals` are these methods, the most accurate first, and `lead` is that over the first, in points.
@@ -35,45 +33,24 @@ def finding(found: Evaluation) -> str:
         return _single_method(found)
     if found.tasks == 1:
         return f"One task cannot show how {name} compares with {_named(others, len(others))}."
-    standings = [standing(found, shots) for shots in found.shots]
-    groups = _grouped(standings, lambda each: (each.kind, each.kind != AHEAD and frozenset(each.rivals)))
-    if len(groups) > MOST_CLAUSES:
-        groups = _grouped(standings, lambda each: each.kind)
-    scope = "" if holds_for_new_classes(found) else "On these classes, "
+    groups: dict[Any, list[Standing]] = {}
+    for each in (_standing(found, shots) for shots in found.shots):
+        # Where there are many numbers of shots, rivals are left out of the sentence if they differ.
+        rivals = frozenset(each.rivals) if len(found.shots) <= MOST_CLAUSES and each.kind != AHEAD else None
+        groups.setdefault((each.kind, rivals), []).append(each)
+    scope = "" if found.holds_for_new_classes else "On these classes, "
     if found.setting.compared:
         scope = f"By {found.setting.measures[found.setting.compared]} on these classes, "
-    clauses = [_clause(group, len(others), len(standings)) for group in groups]
+    clauses = [_clause(group, len(others), len(found.shots)) for group in groups.values()]
     return f"{scope}{name} is {', '.join(clauses)}."
 
 
-def standing(found: Evaluation, shots: Shots) -> Standing:
-    """The standing of the reference at one number of shots."""
-    leads = compared_leads(found, shots)
+def _standing(found: Evaluation, shots: Shots) -> Standing:
+    leads = found.leads(shots)
     decided = verdicts(leads)
     kind = next(kind for kind in (BEHIND, UNDECIDED, AHEAD) if kind in decided.values())
     rivals = sorted((method for method in leads if decided[method] == kind), key=lambda method: leads[method].mean)
     return Standing(shots, kind, tuple(rivals), 100 * leads[rivals[0]].mean)
-
-
-def compared_leads(found: Evaluation, shots: Shots) -> dict[str, Estimate]:
-    """Leads of the reference over each other method: over classes if there are such intervals, else over tasks."""
-    leads = found.leads(shots)
-    if found.setting.compared or holds_for_new_classes(found):
-        return leads
-    return {method: found.difference(method, shots) for method in leads}
-
-
-def holds_for_new_classes(found: Evaluation) -> bool:
-    """Whether there are intervals over classes: only in the closed setting, if tasks differ in their classes."""
-    estimates = (found[found.reference, shots].accuracy_over_classes for shots in found.shots)
-    return not found.setting.compared and all(math.isfinite(estimate.half_width) for estimate in estimates)
-
-
-def _grouped(standings: Sequence[Standing], key: Callable[[Standing], Any]) -> list[list[Standing]]:
-    groups: dict[Any, list[Standing]] = {}
-    for each in standings:
-        groups.setdefault(key(each), []).append(each)
-    return list(groups.values())
 
 
 def _clause(group: list[Standing], n_others: int, n_shots: int) -> str:
@@ -88,9 +65,7 @@ def _clause(group: list[Standing], n_others: int, n_shots: int) -> str:
     leads = [round(lead, 1) if lead >= 0.1 else float(significant(lead, 2)) for lead in leads]
     if first.kind == BEHIND:
         return f"behind {rivals} {at} (by {'up to ' * (len(group) > 1 or len(first.rivals) > 1)}{max(leads)} points)"
-    gain = f"+{min(leads)} to +{max(leads)}" if len(leads) > MOST_SHOTS else listed([f"+{lead}" for lead in leads])
-    if len(set(leads)) == 1:
-        gain = f"+{leads[0]}"
+    gain = f"+{min(leads)}" if len({*leads}) == 1 else f"+{min(leads)} to +{max(leads)}"
     if n_others == 1:
         return f"ahead of {rivals} {at} ({gain} points)"
     runners_up = {each.rivals[0] for each in group}
@@ -117,11 +92,13 @@ def _at(shots: Sequence[Shots], n_shots: int) -> str:
 
 def _single_method(found: Evaluation) -> str:
     """Its accuracy, or what else the setting compares by, at each number of shots; of many the least and the most."""
-    measure, results = found.setting.compared, [found[found.reference, shots] for shots in found.shots]
-    means = [(float((each.measures[measure] if measure else each.accuracies).mean()), each.shots) for each in results]
+    measure, means = found.setting.compared, []
+    for shots in found.shots:
+        result = found[found.reference, shots]
+        means.append((float((result.measures[measure] if measure else result.accuracies).mean()), shots))
     if many := len(means) > MOST_SHOTS:
         means = [min(means, key=lambda mean: mean[0]), max(means, key=lambda mean: mean[0])]
     each = [f"{bounded_percentage(mean)} {_at([shots], 1)}" for mean, shots in means]
-    shown = " to ".join(each) if many else listed(each)
     what = found.setting.measures.get(measure, "accuracy")
-    return f"{shortened(found.reference)} has {'an' if what[0] in 'aA' else 'a'} {what} of {shown}."
+    article = "an" if what[0] in "aA" else "a"
+    return f"{shortened(found.reference)} has {article} {what} of {' to '.join(each) if many else listed(each)}."

@@ -24,7 +24,6 @@ from hotshot.intervals import Estimate, class_interval, mean_interval
 from hotshot.transport import Status
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from hotshot.evaluation.tables import Table
@@ -36,7 +35,8 @@ AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
 BLUE, ORANGE, GREY, INK = "#0072B2", "#E69F00", "#8C8C8C", "#222222"
 # Class names may hold dollar signs; nothing in a figure is mathematics.
 FIGURE_SETTINGS: dict[Any, Any] = {
-    "font.size": 8.0, "axes.titlesize": 8.0, "axes.titlelocation": "left", "text.color": INK, "text.parse_math": False,
+    "font.size": 8.0, "axes.titlesize": 8.0, "axes.titlelocation": "left", "axes.spines.top": False,
+    "axes.spines.right": False, "lines.markersize": 5, "text.color": INK, "text.parse_math": False,
 }  # fmt: skip
 # Characters of a name beside an axis.
 LONGEST = 28
@@ -179,15 +179,22 @@ class Evaluation:
         result, other = self[method, shots], self[self.reference if reference is None else reference, shots]
         return class_interval(other.accuracies - result.accuracies, result.classes)
 
-    def leads(self, shots: int | str) -> dict[str, Estimate]:
-        """The difference over classes of each method but the reference; `verdicts` of it says which are significant.
+    @property
+    def holds_for_new_classes(self) -> bool:
+        """Whether there are intervals over classes: only in the closed setting, if tasks differ in their classes."""
+        estimates = (self[self.reference, shots].accuracy_over_classes for shots in self.shots)
+        return not self.setting.compared and all(np.isfinite(estimate.half_width) for estimate in estimates)
 
-        In other settings than the closed one it is that of the measure they compare by, over tasks.
+    def leads(self, shots: int | str) -> dict[str, Estimate]:
+        """The lead of the reference over each other method; `verdicts` of it says which are significant.
+
+        It is a difference over classes, or over tasks if there are no intervals over classes. Other settings than the
+        closed one have their measure compared, over tasks.
         """
-        others = [method for method in self.methods if method != self.reference]
-        if self.setting.compared:
-            return {method: self.difference(method, shots, measure=self.setting.compared) for method in others}
-        return {method: self.difference_over_classes(method, shots) for method in others}
+        others, measure = [method for method in self.methods if method != self.reference], self.setting.compared
+        if self.holds_for_new_classes:
+            return {method: self.difference_over_classes(method, shots) for method in others}
+        return {method: self.difference(method, shots, measure=measure or None) for method in others}
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
         """One flat dict per method and number of shots: for a data frame or JSON.
@@ -197,37 +204,34 @@ class Evaluation:
         Other settings than the closed one have their measures too, and `reference_is` goes by the one they compare by.
         With `batch` of `evaluate`, `batch` says whether the method classified the queries of a task jointly.
         """
-        rows = []
-        for shots in self.shots:
-            standing = verdicts(self.leads(shots))
-            for result in (result for result in self.results if result.shots == shots):
-                method, over_classes = result.method, result.accuracy_over_classes
-                lead = None if method == self.reference else self.difference_over_classes(method, shots)
-                rows.append(
-                    {
-                        "method": method,
-                        "ways": self.ways,
-                        "shots": shots,
-                        "tasks": len(result.accuracies),
-                        "classes": over_classes.n,
-                        **_numbers("accuracy", result.accuracy),
-                        "accuracy_class_half_width": finite(over_classes.half_width),
-                        "reference": self.reference,
-                        **_numbers("reference_minus_this", self.difference(method, shots)),
-                        "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
-                        **self._measures(result),
-                        **({"batch": method in self.jointly} if self.jointly else {}),
-                        "reference_is": standing.get(method),
-                        "share_below_threshold": result.share_below(threshold),
-                        "threshold": threshold,
-                        "calibration_error": result.calibration_error,
-                        "milliseconds_per_task": 1000 * result.seconds_per_task,
-                        "transport": {status.name.lower(): n for status, n in result.statuses.items()},
-                        "stopped_early": result.stopped_early,
-                        "recall": {str(name): value for name, value in result.recall.items()},
-                    }
-                )
-        return rows
+        standing = {shots: verdicts(self.leads(shots)) for shots in self.shots}
+        return [self._row(result, threshold, standing[result.shots].get(result.method)) for result in self.results]
+
+    def _row(self, result: MethodResult, threshold: float, reference_is: str | None) -> dict[str, Any]:
+        method, shots, over_classes = result.method, result.shots, result.accuracy_over_classes
+        lead = None if method == self.reference else self.difference_over_classes(method, shots)
+        return {
+            "method": method,
+            "ways": self.ways,
+            "shots": shots,
+            "tasks": len(result.accuracies),
+            "classes": over_classes.n,
+            **_numbers("accuracy", result.accuracy),
+            "accuracy_class_half_width": finite(over_classes.half_width),
+            "reference": self.reference,
+            **_numbers("reference_minus_this", self.difference(method, shots)),
+            "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
+            **self._measures(result),
+            **({"batch": method in self.jointly} if self.jointly else {}),
+            "reference_is": reference_is,
+            "share_below_threshold": result.share_below(threshold),
+            "threshold": threshold,
+            "calibration_error": result.calibration_error,
+            "milliseconds_per_task": 1000 * result.seconds_per_task,
+            "transport": {status.name.lower(): n for status, n in result.statuses.items()},
+            "stopped_early": result.stopped_early,
+            "recall": {str(name): value for name, value in result.recall.items()},
+        }
 
     def _measures(self, result: MethodResult) -> dict[str, Any]:
         """Measures of one row and how far the reference is ahead in them."""
@@ -253,7 +257,7 @@ class Evaluation:
         return f"<div>{''.join([*(table.to_html() for table in tables), *notes])}</div>"
 
     def plot(self) -> Figure:
-        """A figure: the paired difference of the reference to each other method, with its 95% intervals.
+        """A figure: the paired difference of the reference to each other method, with its 95% interval.
 
         A dot is filled where the difference is significant after Holm's correction: blue where the reference is ahead,
         orange where it is behind. Methods are sorted by the lead at the first number of shots, the largest on top.
@@ -273,33 +277,24 @@ class Evaluation:
             vars(figure)["_repr_png_"] = partial(_png, figure)
             panels = figure.subplots(1, len(self.shots), sharey=True, squeeze=False)[0]
             for panel, shots in zip(panels, self.shots, strict=True):
-                self._plot_differences(panel, others, shots)
+                leads = self.leads(shots)
+                standing = verdicts(leads)
+                panel.axvline(0, color=INK, linewidth=0.6)
+                for place, method in enumerate(others):
+                    mean, width = 100 * leads[method].mean, 100 * leads[method].half_width
+                    colour = {AHEAD: BLUE, BEHIND: ORANGE}.get(standing[method], GREY)
+                    # Not by colour alone: what is undecided is hollow.
+                    filled = "white" if standing[method] == UNDECIDED else colour
+                    panel.errorbar(mean, place, xerr=finite(width), fmt="o", color=colour, markerfacecolor=filled)
+                panel.set_title(setting_in_words(self.ways, shots))
+                panel.margins(y=0.5 / len(others))
             panels[0].set_yticks(range(len(others)), [shortened(method, LONGEST, "ends") for method in others])
             panels[0].invert_yaxis()
             what = self.setting.measures.get(self.setting.compared, "accuracy")
-            over = "tasks" if self.setting.compared else "classes (thin) and over tasks (thick)"
+            over = "classes" if self.holds_for_new_classes else "tasks"
             reference = shortened(self.reference, LONGEST, "ends")
             figure.supxlabel(f"lead of {reference}: {what} in points, paired, 95% over {over}", fontsize="medium")
         return figure
-
-    def _plot_differences(self, panel: Axes, others: list[str], shots: int | str) -> None:
-        leads = self.leads(shots)
-        standing = verdicts(leads)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.axvline(0, color=INK, linewidth=0.6)
-        for place, method in enumerate(others):
-            colour = {AHEAD: BLUE, BEHIND: ORANGE}.get(standing[method], GREY)
-            intervals = [(leads[method], 1.0)]
-            intervals += [] if self.setting.compared else [(self.difference(method, shots), 3.0)]
-            for estimate, width in intervals:
-                if np.isfinite(estimate.half_width):
-                    ends = [100 * estimate.low, 100 * estimate.high]
-                    panel.plot(ends, [place, place], color=colour, linewidth=width)
-            # Not by colour alone: what is undecided is hollow.
-            filled = "white" if standing[method] == UNDECIDED else colour
-            panel.plot(100 * leads[method].mean, place, "o", color=colour, markerfacecolor=filled, markersize=5)
-        panel.set_title(setting_in_words(self.ways, shots))
-        panel.margins(y=0.5 / len(others))
 
 
 def _png(figure: Figure) -> bytes:

@@ -56,18 +56,8 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean and its interval on an axis from 0 to 100, with where zero is on it."""
-
-    low: float
-    mean: float
-    high: float
-    zero: float
-
-
-@dataclass(frozen=True)
 class Entry:
-    """What a reader meets in a cell: a text, or an interval to be drawn in its place.
+    """What a reader meets in a cell.
 
     Rows are sorted by `value`, None in an empty cell. `note` is a remark in smaller print, where there is room for one;
     `kind` is for the style: `published`, `reference`, or a verdict.
@@ -77,7 +67,6 @@ class Entry:
     value: float | str | None = None
     note: str = ""
     kind: str = ""
-    interval: Interval | None = None
 
 
 Cell = str | Number | Entry | None
@@ -176,37 +165,47 @@ def _in_markdown(entry: Entry) -> str:
 def result_table(found: Evaluation, shots: int | str, threshold: float | None = None) -> Table:
     """Methods at one number of shots: accuracy or what their setting measures, and the reference's paired lead.
 
-    With a `threshold` for bad tasks also what lies beyond the mean accuracy, the best method first and leads drawn on
-    one axis.
+    With a `threshold` for bad tasks also what lies beyond the mean accuracy, and the best method first.
     """
     leads, closed = found.leads(shots), not found.setting.compared
     standing = verdicts(leads)
-    order, axis = found.methods, None
+    order = found.methods
     if closed and threshold is not None:
         order = sorted(order, key=lambda method: -found[method, shots].accuracy.mean)
-        axis = _axis(leads.values())
     rows = []
     for method in order:
-        result, lead = found[method, shots], _lead_cell(found, leads.get(method), standing.get(method))
+        result = found[method, shots]
+        lead: Cell = Entry(REFERENCE, kind=REFERENCE)
+        if method in leads:
+            star = " *" if not closed and standing[method] != UNDECIDED else ""
+            text = f"{percent(leads[method], signed=True)}{star}"
+            lead = Entry(text, 100 * leads[method].mean, note=VERDICTS[standing[method]], kind=standing[method])
         cells: dict[str, Cell] = {"method": Entry(method, method, kind=REFERENCE if method == found.reference else "")}
         if not closed:
             cells |= _measures(found, result, lead)
         else:
             cells["accuracy %"] = percent(result.accuracy_over_classes)
             cells["over tasks"] = _half_width(result.accuracy)
-        if closed and leads:
-            cells[_lead(found)] = lead
-            if axis is not None:
-                cells["lead (chart)"] = _chart(leads[method], axis) if method in leads else None
-            paired = found.difference(method, shots)
-            cells["paired, over tasks"] = _half_width(paired) if method in leads else None
-        if closed and threshold is not None:
-            cells |= _details(result, threshold)
+            if leads:
+                cells[_lead(found)] = lead
+                paired = found.difference(method, shots)
+                cells["paired, over tasks"] = _half_width(paired) if method in leads else None
+            if threshold is not None:
+                cells |= _details(result, threshold)
         rows.append(cells)
     title = _title(found, shots) + ("" if closed else ", in percent")
     jointly = (batch_note(found.jointly, found.methods),) if found.jointly and threshold is None else ()
-    notes = (*jointly, *interval_notes(found, shots))
+    return _table(title, rows, (*jointly, _interval_note(found, shots)))
+
+
+def _table(title: str, rows: Sequence[dict[str, Cell]], notes: tuple[str, ...] = ()) -> Table:
+    """A table of rows by the names of their columns."""
     return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), notes)
+
+
+def _title(found: Evaluation, shots: int | str) -> str:
+    jointly = ", queries classified jointly" if found.jointly else ""
+    return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}{jointly}"
 
 
 def _measures(found: Evaluation, result: MethodResult, lead: Cell) -> dict[str, Cell]:
@@ -216,70 +215,32 @@ def _measures(found: Evaluation, result: MethodResult, lead: Cell) -> dict[str, 
     for name, title in setting.measures.items():
         values = result.measures.get(name)
         cells[title] = None if values is None else Number(100 * float(values.mean()))
-        if name == setting.compared and values is not None:
-            bound = rule_of_three(mean_interval(values))
-            cells[title] = Entry(bound, 100 * float(values.mean())) if bound else percent(mean_interval(values))
         if name == setting.compared:
-            cells[_lead(found)] = lead
+            cells |= {title: interval(100 * result.measures[name]), _lead(found): lead}
     return cells
 
 
-def _lead_cell(found: Evaluation, lead: Estimate | None, standing: str | None) -> Entry:
-    """The lead of the reference over a method, with the verdict on it."""
-    if lead is None or standing is None:
-        return Entry(REFERENCE, kind=REFERENCE)
-    star = " *" if found.setting.compared and standing != UNDECIDED else ""
-    is_sure = math.isfinite(lead.half_width) or found.setting.compared
-    note = VERDICTS[standing] if is_sure else "undecided for new classes"
-    return Entry(f"{percent(lead, signed=True)}{star}", 100 * lead.mean, note=note, kind=standing)
-
-
-def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
-    """What the intervals of a table hold for, in sentences."""
+def _interval_note(found: Evaluation, shots: int | str) -> str:
+    """What the intervals of a table hold for."""
     if found.tasks == 1:
-        return ("A single task has no interval.",)
-    setting, results = found.setting, [found[method, shots] for method in found.methods]
-    several = len(found.methods) > 1
+        return "A single task has no interval."
+    setting = found.setting
     what = setting.measures.get(setting.compared, "accuracy")
     lead = f"{_lead(found)}: {what} of {found.reference} minus that of the method, in points, paired task by task"
     if setting.compared:
         note = "Intervals are 95% over tasks and hold for these classes only."
-        if several:
-            note = f"{lead}; * if significant after Holm's correction for the number of methods. {note}"
-        return note, *_bound_notes(mean_interval(result.measures[setting.compared]) for result in results)
-    over_classes = found[found.reference, shots].accuracy_over_classes
-    note = f"{lead}." if several else "Accuracy is in percent."
-    if math.isfinite(over_classes.half_width):
-        note += (
-            " Intervals are 95%: those beside the numbers are over classes and hold for new classes of the same kind, "
-            f"those over tasks hold for these {over_classes.n} classes only."
+        star = "* if significant after Holm's correction for the number of methods"
+        return f"{lead}; {star}. {note}" if len(found.methods) > 1 else note
+    note = f"{lead}." if len(found.methods) > 1 else "Accuracy is in percent."
+    n_classes = found[found.reference, shots].accuracy_over_classes.n
+    if found.holds_for_new_classes:
+        return (
+            f"{note} Intervals are 95%: those beside the numbers are over classes and hold for new classes of the same "
+            f"kind, those over tasks hold for these {n_classes} classes only."
         )
-    else:
-        note += (
-            f" Every task has all {over_classes.n} classes, so there are no intervals over classes and no conclusions "
-            "about new classes; intervals over tasks are 95% and hold for these classes only."
-        )
-    return note, *_bound_notes(result.accuracy for result in results)
-
-
-def rule_of_three(estimate: Estimate) -> str:
-    """`> 99.70` if every query of 1,000 tasks was right: at 95%, no more than 3/n of all tasks have an error then.
-
-    `< 0.30` if every query was wrong; empty if values differ, or if there are too few of them for a bound.
-    """
-    if estimate.half_width or estimate.mean not in (0, 1) or estimate.n <= 3:
-        return ""
-    error = 300 / estimate.n
-    return f"> {100 - error:.2f}" if estimate.mean else f"< {error:.2f}"
-
-
-def _bound_notes(estimates: Iterable[Estimate]) -> tuple[str, ...]:
-    """What the bounds in a table mean."""
-    bounds = dict.fromkeys(bound for estimate in estimates if (bound := rule_of_three(estimate)))
-    return tuple(
-        f"{bound}: all queries were {'right' if bound[0] == '>' else 'wrong'}, which is not certainty; this is the 95% "
-        "bound for these classes by the rule of three, 3 / tasks."
-        for bound in bounds
+    return (
+        f"{note} Every task has all {n_classes} classes, so there are no intervals over classes and no conclusions "
+        "about new classes; intervals over tasks are 95% and hold for these classes only."
     )
 
 
@@ -291,7 +252,7 @@ def _lead(found: Evaluation) -> str:
 def detail_table(found: Evaluation, threshold: float) -> Table:
     """What lies beyond the mean: bad tasks, bad classes, calibration, time."""
     rows = [{"method": r.method, "shots": _shots(r.shots), **_details(r, threshold)} for r in found.results]
-    return Table("beyond the mean", tuple(rows[0]), tuple(tuple(row.values()) for row in rows))
+    return _table("beyond the mean", rows)
 
 
 def transport_table(found: Evaluation) -> Table:
@@ -352,11 +313,6 @@ def unsolved(found: Evaluation) -> list[str]:
     return sentences
 
 
-def _title(found: Evaluation, shots: int | str) -> str:
-    jointly = ", queries classified jointly" if found.jointly else ""
-    return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}{jointly}"
-
-
 def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
     """A sentence on who classified the queries of a task jointly."""
     others = ", the other methods one by one" if set(methods) - set(jointly) else ""
@@ -364,9 +320,9 @@ def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
 
 
 def _half_width(estimate: Estimate) -> Entry:
-    """The interval alone, where the mean stands beside it, or the bound that it has without an interval."""
+    """The interval alone, where the mean stands beside it."""
     width = 100 * estimate.half_width
-    return Entry(plus_minus(width) or rule_of_three(estimate), width) if math.isfinite(width) else Entry()
+    return Entry(plus_minus(width), width) if math.isfinite(width) else Entry()
 
 
 def _details(result: MethodResult, threshold: float) -> dict[str, Cell]:
@@ -395,20 +351,3 @@ def _shots(shots: int | str) -> Entry:
 
 def _time(result: MethodResult) -> Entry:
     return Entry(milliseconds(result.seconds_per_task), result.seconds_per_task)
-
-
-def _axis(differences: Iterable[Estimate]) -> tuple[float, float]:
-    """The range that all differences of a table are drawn on; zero is in it."""
-    ends = [x for d in differences for x in (d.low, d.high) if math.isfinite(x)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    room = 0.06 * (high - low) if high > low else 1.0
-    return low - room, high + room
-
-
-def _chart(difference: Estimate, axis: tuple[float, float]) -> Entry:
-    if not math.isfinite(difference.half_width):
-        return Entry("", difference.mean)
-    low, high = axis
-    ends = (difference.low, difference.mean, difference.high, 0.0)
-    places = (round(100 * (x - low) / (high - low), 2) for x in ends)
-    return Entry("", difference.mean, interval=Interval(*places))

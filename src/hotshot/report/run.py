@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation, mean_interval
-from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
+from hotshot.evaluation.finding import finding
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, check_reference, verdicts
 from hotshot.evaluation.stored import StoredRun
 from hotshot.evaluation.tables import (
@@ -179,12 +179,12 @@ def _described(method: dict[str, Any]) -> str:
 
 def _differences(evaluation: Evaluation) -> Drawing:
     """Leads of the reference with their intervals, the largest at the first number of shots on top."""
-    leads = {k: compared_leads(evaluation, k) for k in evaluation.shots}
+    leads = {k: evaluation.leads(k) for k in evaluation.shots}
     first = leads[evaluation.shots[0]]
     order = sorted(first, key=lambda method: -first[method].mean)
     series = {shots_in_words(k): [percent(by_method[method]) for method in order] for k, by_method in leads.items()}
     what = evaluation.setting.measures.get(evaluation.setting.compared, "accuracy")
-    label = f"difference in {what}, points, 95% over {'classes' if holds_for_new_classes(evaluation) else 'tasks'}"
+    label = f"difference in {what}, points, 95% over {'classes' if evaluation.holds_for_new_classes else 'tasks'}"
     title = f"Lead of {evaluation.reference} over each method"
     figure = grouped_bars(order, series, label=label, zero=True, title=title)
     return Drawing(f"{title}, with 95% intervals", file_content(figure, "svg"))
@@ -221,9 +221,9 @@ def summary(evaluation: Evaluation, shots: int | str) -> list[str]:
         return sentences
     if evaluation.tasks == 1:
         return [*sentences, "One task cannot show a difference between methods."]
-    if not measure and not holds_for_new_classes(evaluation):
+    if not measure and not evaluation.holds_for_new_classes:
         sentences.append("Every task has all classes: these differences hold for these classes only.")
-    leads = compared_leads(evaluation, shots)
+    leads = evaluation.leads(shots)
     standing = verdicts(leads)
     for which, opening in OPENINGS.items():
         # The smallest difference says most.
