@@ -136,7 +136,7 @@ def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monke
     assert found.claims[1].measured.startswith(f"{rows['Free-Lunch'][2].mean - rows['Free-Lunch'][-1].mean:+.2f} ± ")
     monkeypatch.setattr(ablations, "NUMBERS", (5, 50))
     found = run("generated", setting)
-    hot, lunch = found.tables[0].rows
+    hot, lunch, _ = found.tables[0].rows
     assert found.claims[0].measured.startswith(f"H-OT {hot[2].mean - hot[1].mean:+.2f} ± ")
     assert found.claims[1].measured.startswith(f"5 {hot[1].mean - lunch[1].mean:+.2f} ± ")
     assert found.claims[2].measured.startswith(f"{hot[2].mean - lunch[2].mean:+.2f} ± ")

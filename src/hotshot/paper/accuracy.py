@@ -12,8 +12,8 @@ from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, parameter_se
 from hotshot.evaluation import mean_interval, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.formatting import shots_in_words
-from hotshot.paper.figures import grouped_bars, histogram
-from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings, claim, gap, leads, paired, standing
+from hotshot.paper.figures import histogram
+from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings, claim, dots, gap
 from hotshot.paper.published import POWERS, SHOTS, published, published_dataset, published_systems
 from hotshot.paper.setting import FeatureSet, Setting
 
@@ -34,7 +34,12 @@ METHODS = {
 }
 # These take up to a second a task.
 SLOW = {(AUTHORS, 1), (AUTHORS, 5), ("free-lunch", 5)}
+AUTHORS_NOTE = (
+    "Authors' parameters: the closed-form bound of the expected loss replaces 750 generated features per class."
+)
+PUBLISHED_NOTE = "Published systems used other features and other 5-way tasks: differences to them cannot be paired."
 HEADS = {k: shots_in_words(k) for k in SHOTS}
+LEADS = {k: f"lead of H-OT, {head}, paired" for k, head in HEADS.items()}
 BACKBONE_COLUMNS = (
     "backbone", "width", "Free-Lunch", "H-OT", "H-OT minus Free-Lunch, paired", "Free-Lunch in the paper",
     "H-OT in the paper",
@@ -66,82 +71,55 @@ def hot_as_published(features: FeatureSet, **changes: Any) -> HOTClassifier:
 
 def run_accuracy(setting: Setting) -> Findings:
     """A table and two figures for each feature set."""
-    sets = (setting.features, *setting.others)
-    parts = [
-        _accuracy_on(setting, features, f" on {features.title}" * (len(sets) > 1), f"-{number}" if number > 1 else "")
-        for number, features in enumerate(sets, 1)
-    ]
-    return Findings(
-        [sentence for part in parts for sentence in part.sentences],
-        [table for part in parts for table in part.tables],
-        {name: figure for part in parts for name, figure in part.figures.items()},
-        claims=[each for part in parts for each in part.claims],
-    )
+    tables, figures, claims = [], {}, []
+    for number, features in enumerate((setting.features, *setting.others), 1):
+        table, found = _accuracy_on(setting, features)
+        tables.append(table)
+        claims += found
+        suffix = f"-{number}" * (number > 1)
+        figures[f"accuracy{suffix}"] = dots(table, *HEADS.values())
+        figures[f"accuracy-differences{suffix}"] = dots(table, *LEADS.values())
+    return Findings([], tables, figures, claims)
 
 
-def _accuracy_on(setting: Setting, features: FeatureSet, where: str, suffix: str) -> Findings:
-    """One feature set; `where` ends its claims, and `suffix` the names of its figures."""
+def _accuracy_on(setting: Setting, features: FeatureSet) -> tuple[Table, list[Claim]]:
     labels, estimators = METHODS, {AUTHORS: hot_as_published(features, head="bound")}
     if setting.tuned is not None:
         labels = {"hot": METHODS["hot"], TUNED: "H-OT tuned on validation classes", **METHODS}
         estimators[TUNED] = HOTClassifier(features.base, **setting.tuned)
-    results = {}
+    results, ahead = {}, {}
     for name in labels:
         for k in SHOTS:
             tasks = setting.few_tasks if (name, k) in SLOW else None
             method = {name: estimators.get(name, name)}
             results[name, k] = setting.evaluate(method, shots=(k,), features=features, tasks=tasks)[name, k]
-    accuracies = {key: percent(result.accuracy) for key, result in results.items()}
-    ahead = {(name, k): gap(results["hot", k], results[name, k]) for name, k in results if name != "hot"}
-    others = {name: label.partition(" (")[0] for name, label in labels.items() if name != "hot"}
+            if name != "hot":
+                ahead[name, k] = gap(results["hot", k], results[name, k])
 
-    sentences, claims = [], []
+    claims, where = [], f" on {features.title}" * bool(setting.others)
     for k, head in HEADS.items():
-        differences = {label: paired(results["hot", k], results[name, k]) for name, label in others.items()}
-        sentences.append(f"{features.title}, {head}: {standing(differences)}")
-        rivals = {label: ahead[name, k] for name, label in others.items() if name not in (AUTHORS, TUNED, "free-lunch")}
+        rivals = {
+            label.partition(" (")[0]: ahead[name, k]
+            for name, label in labels.items()
+            if name not in ("hot", AUTHORS, TUNED, "free-lunch")
+        }
         authors = gap(results[AUTHORS, k], results["free-lunch", k])
         claims += [
-            claim(f"H-OT is ahead of Free-Lunch at {head}{where}.", {"": ahead["free-lunch", k]}),
-            claim(f"With the authors' parameters, H-OT is ahead of Free-Lunch at {head}{where}.", {"": authors}),
+            claim(f"H-OT is ahead of Free-Lunch at {head}{where}.", ahead["free-lunch", k]),
+            claim(f"With the authors' parameters, H-OT is ahead of Free-Lunch at {head}{where}.", authors),
             claim(f"H-OT is ahead of every other classifier at {head}{where}.", rivals),
         ]
 
     rows: list[tuple[Cell, ...]] = []
     for name, label in labels.items():
-        cells = [cell for k in SHOTS for cell in (accuracies[name, k], ahead.get((name, k)))]
+        cells = [cell for k in SHOTS for cell in (percent(results[name, k].accuracy), ahead.get((name, k)))]
         rows.append((label, *cells, features.backbone or "as given", "measured"))
-    for system in published_systems(features.name):
-        one, five = (system.accuracies[k] for k in SHOTS)
-        rows.append((system.name, one, None, five, None, system.backbone, f"published, by {system.source}"))
-    columns = [column for head in HEADS.values() for column in (head, f"lead of H-OT, {head}, paired")]
+    for system, backbone, source, (one, five) in published_systems(features.name):
+        rows.append((system, one, None, five, None, backbone, f"published, by {source}"))
+    columns = ("method", *(column for k in SHOTS for column in (HEADS[k], LEADS[k])), "features", "source")
     title = f"{setting.ways}-way accuracy in %, {setting.tasks} tasks of {features.title}"
-    table = Table(title, ("method", *columns, "features", "source"), tuple(rows), _notes(setting, features))
-
-    order = sorted(labels, key=lambda name: -results[name, SHOTS[0]].accuracy.mean)
-    by_shots = {head: [accuracies[name, k] for name in order] for k, head in HEADS.items()}
-    title = f"Accuracy by method, {features.title}"
-    differences_by_method = {labels[name]: [ahead[name, k] for k in SHOTS] for name in others}
-    figures = {
-        f"accuracy{suffix}": grouped_bars([labels[m] for m in order], by_shots, label="accuracy in %", title=title),
-        f"accuracy-differences{suffix}": leads(differences_by_method, [*HEADS.values()], "method", features.title),
-    }
-    return Findings(sentences, [table], figures, claims=claims)
-
-
-def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
-    notes = [
-        "With the authors' parameters, the closed-form bound of the expected loss replaces 750 generated features per "
-        "class.",
-        *setting.few_note("Slow methods", ": authors' parameters, Free-Lunch at 5 shots"),
-    ]
-    if published_systems(features.name):
-        notes.append(
-            "The published systems used other features and other 5-way tasks: differences to them cannot be paired."
-        )
-    if published_dataset(features.name) == "CIFAR-FS":
-        notes.append("For Free-Lunch on WRN28+RTloss at 1 shot, Table 3 of the paper prints 74.94 ± 0.64 instead.")
-    return tuple(notes)
+    notes = (AUTHORS_NOTE, *setting.few_note("Slow methods", ": authors' parameters, Free-Lunch at 5 shots"))
+    return Table(title, columns, tuple(rows), (*notes, *[PUBLISHED_NOTE] * (len(rows) > len(labels)))), claims
 
 
 # --- Table 4
@@ -149,8 +127,8 @@ def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
 
 def run_backbones(setting: Setting) -> Findings:
     """Accuracy of both methods on every feature set of the main dataset, and how far H-OT is ahead."""
-    dataset, *others = (published_dataset(each.name) or each.name for each in (setting.features, *setting.others))
-    same = [each for each, name in zip(setting.others, others, strict=True) if name == dataset]
+    dataset = published_dataset(setting.features.name) or setting.features.name
+    same = [each for each in setting.others if (published_dataset(each.name) or each.name) == dataset]
     rows: list[tuple[Cell, ...]] = []
     differences = {}
     for number, features in enumerate((setting.features, *same), 1):
@@ -182,8 +160,7 @@ def run_histogram(setting: Setting) -> Findings:
     # Accuracies are ratios of integers: what lies on an edge must not fall below it by an error of rounding.
     percents = {label: np.round(100 * values, 9) for label, values in accuracies.items()}
     counts = [np.histogram(values, EDGES)[0] for values in percents.values()]
-    below = {label: (values < THRESHOLD).astype(float) for label, values in accuracies.items()}
-    hot, free_lunch = below.values()
+    hot, free_lunch = ((values < THRESHOLD).astype(float) for values in accuracies.values())
     fewer = percent(paired_difference(free_lunch, hot), signed=True)
     what = f"{setting.ways}-way-1-shot, {setting.tasks} tasks of {setting.features.name}"
     limit = f"{100 * THRESHOLD:.0f}%"
@@ -199,17 +176,14 @@ def run_histogram(setting: Setting) -> Findings:
     share = Table(
         f"Tasks below {limit}, in % of all, {what}",
         ("method", "share of tasks", "method minus H-OT, paired"),
-        tuple(
-            (label, percent(mean_interval(tasks)), None if tasks is hot else fewer) for label, tasks in below.items()
+        (
+            (METHODS["hot"], percent(mean_interval(hot)), None),
+            (METHODS["free-lunch"], percent(mean_interval(free_lunch)), fewer),
         ),
     )
-    shares = [f"{100 * tasks.mean():.1f}% of the tasks of {label}" for label, tasks in below.items()]
-    return Findings(
-        [f"{' and '.join(shares)} are below {limit}."],
-        [by_accuracy, share],
-        {"histogram": histogram(percents, edges=EDGES, title=f"Tasks by accuracy, {setting.features.title}")},
-        claims=[claim(f"H-OT leaves fewer tasks below {limit} than Free-Lunch.", {"": fewer})],
-    )
+    figure = histogram(percents, edges=EDGES, title=by_accuracy.title)
+    below = claim(f"H-OT leaves fewer tasks below {limit} than Free-Lunch.", fewer)
+    return Findings([], [by_accuracy, share], {"histogram": figure}, [below])
 
 
 # --- Table 5
@@ -217,52 +191,42 @@ def run_histogram(setting: Setting) -> Findings:
 
 def run_speed(setting: Setting) -> Findings:
     """Milliseconds of one core per task, drawing it, fitting and predicting, beside the paper's."""
-    base = setting.features.base
+    base, dataset = setting.features.base, setting.features.name
     methods = {
         FREE_LUNCH: FreeLunchClassifier(base),
         HOT_AS_PUBLISHED: hot_as_published(setting.features),
         HOT: HOTClassifier(base),
     }
+    columns = {FREE_LUNCH: "free-lunch", HOT_AS_PUBLISHED: "hot"}
     # One process, so that no other wants the same memory.
     alone = replace(setting, n_jobs=1)
-    measured = {}
+    seconds, rows = {}, []
     for label, method in methods.items():
         # Names of their own, so that no evaluation is taken over from an experiment that ran on all cores.
         name = f"{label}, timed"
         results = alone.evaluate({name: method}, shots=SHOTS, tasks=min(setting.tasks, MORE if label == HOT else FEW))
-        measured[label] = {k: 1000 * results[name, k].seconds_per_task for k in SHOTS}
-    in_paper: dict[str, list[Number | None]] = {HOT: [None] * len(SHOTS)}
-    for label, name in ((FREE_LUNCH, "free-lunch"), (HOT_AS_PUBLISHED, "hot")):
-        seconds = [published(5, setting.features.name, f"{name}, {k}") for k in SHOTS]
-        in_paper[label] = [each and Number(1000 * each.mean, published=True) for each in seconds]
-    heads = [*HEADS.values()]
+        seconds[label] = {k: results[name, k].seconds_per_task for k in SHOTS}
+        in_paper = [published(5, dataset, f"{columns[label]}, {k}") if label in columns else None for k in SHOTS]
+        rows.append(
+            (
+                label,
+                *(Number(1000 * seconds[label][k]) for k in SHOTS),
+                *(each and Number(1000 * each.mean, published=True) for each in in_paper),
+            )
+        )
     table = Table(
-        f"Milliseconds per {setting.ways}-way task on one core, {setting.features.name}",
-        ("method", *heads, *(f"{head}, in the paper" for head in heads)),
-        tuple((label, *map(Number, measured[label].values()), *in_paper[label]) for label in methods),
+        f"Milliseconds per {setting.ways}-way task on one core, {dataset}",
+        ("method", *HEADS.values(), *(f"{head}, in the paper" for head in HEADS.values())),
+        tuple(rows),
         (
             f"As published: 750 generated features per class; {min(setting.tasks, FEW)} tasks.",
             "The times of the paper are from a 3.7 GHz Pentium PC.",
         ),
     )
-    sentences, claims = [], []
-    for (k, head), printed in zip(HEADS.items(), in_paper[HOT_AS_PUBLISHED], strict=True):
-        free_lunch, as_published, hot = (measured[label][k] for label in methods)
-        sentence = (
-            f"At {head}, H-OT takes {_short(hot)} ms per task. As published, it takes "
-            f"{_short(as_published / hot)} times as long on this machine."
-        )
-        if printed is not None:
-            times = f"{_short(printed.mean / hot)} times as long"
-            sentence += f" The paper prints {printed.mean / 1000:g} s for a Pentium PC: {times}."
-        sentences.append(sentence)
-        ratio = as_published / free_lunch
+    claims = []
+    for k, head in HEADS.items():
+        ratio = seconds[HOT_AS_PUBLISHED][k] / seconds[FREE_LUNCH][k]
         verdict = UNDECIDED if abs(ratio - 1) < TOLERANCE else HOLDS if ratio > 1 else FAILS
         text = f"As published, H-OT takes longer than Free-Lunch at {head}."
         claims.append(Claim(text, verdict, f"{ratio:.2f} times as long"))
-    milliseconds = {label: {str(k): ms for k, ms in by_shots.items()} for label, by_shots in measured.items()}
-    return Findings(sentences, [table], numbers={"milliseconds": milliseconds}, claims=claims)
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+    return Findings([], [table], {}, claims)

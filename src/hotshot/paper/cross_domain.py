@@ -1,104 +1,68 @@
 """Figure 1: novel classes of one dataset, base classes of another or a stand-in for them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hotshot.bank import BaseClasses
 from hotshot.errors import ParameterError
-from hotshot.evaluation import MethodResult, paired_difference
+from hotshot.evaluation import paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
-from hotshot.paper.figures import grouped_bars
-from hotshot.paper.findings import Claim, Findings, claim, gap, shared_accuracies
+from hotshot.paper.findings import Findings, claim, dots, gap, shared_accuracies
 from hotshot.paper.setting import FeatureSet, Setting
 from hotshot.transport.costs import cosine
 
 NEARER, FARTHER = "the nearer half", "the farther half"
+AHEAD = "H-OT minus Free-Lunch"
 COLUMNS = (
-    "base classes", "number", "H-OT", "Free-Lunch", "H-OT minus Free-Lunch", "loss of H-OT against in-domain",
+    "base classes", "number", "H-OT", "Free-Lunch", AHEAD, "loss of H-OT against in-domain",
     "loss of Free-Lunch against in-domain",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Domain:
-    """Base classes, and both methods with them on the same tasks."""
-
-    label: str
-    n_base: int
-    hot: MethodResult
-    free_lunch: MethodResult
-
-
 def run_cross_domain(setting: Setting) -> Findings:
     """Both methods with the dataset's own base classes and with those of others, on the same tasks."""
-    features = setting.features
-    banks, sentences = other_bases(setting)
-    if not banks:
+    inside = f"{setting.features.name}, in-domain"
+    others, sentences = other_bases(setting)
+    if not others:
         raise ParameterError(
             "A bank of one class or without samples cannot be halved: give another dataset with --other."
         )
-    inside = _domain(setting, f"{features.name}, in-domain", features.base)
-    domains = [inside, *(_domain(setting, label, base) for label, base in banks.items())]
-    near, others = inside, domains[1:]
-    if NEARER in banks:
-        # Where there are halves, the nearer one is what the farther one is compared with.
-        near, far = others
-        others = [far]
-        sentences.append(
-            f"From the nearer to the farther half H-OT loses {gap(near.hot, far.hot)} points and Free-Lunch "
-            f"{gap(near.free_lunch, far.free_lunch)}."
-        )
+    banks = {inside: setting.features.base, **others}
+    hot, free_lunch = {}, {}
     rows: list[tuple[Cell, ...]] = []
-    for domain in domains:
-        lost: list[Cell] = [None, None]
-        if domain is not inside:
-            lost = [gap(inside.hot, domain.hot), gap(inside.free_lunch, domain.free_lunch)]
-        accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
-        number = Number(domain.n_base, places=0)
-        rows.append((domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost))
+    for label, base in banks.items():
+        features = replace(setting.features, base=base)
+        # In-domain, Free-Lunch is shared with other experiments.
+        tasks = None if label == inside else setting.few_tasks
+        hot[label] = setting.evaluate(["hot"], features=features)["hot", 1]
+        free_lunch[label] = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
+        lost = [None if label == inside else gap(results[inside], results[label]) for results in (hot, free_lunch)]
+        accuracies = percent(hot[label].accuracy), percent(free_lunch[label].accuracy)
+        number = Number(len(base.names), places=0)
+        rows.append((label, number, *accuracies, gap(hot[label], free_lunch[label]), *lost))
     notes = ("Differences are paired.", *setting.few_note("Free-Lunch with other base classes"))
-    labels, _, hot, free_lunch, ahead, *_ = (list(column) for column in zip(*rows, strict=True))
-    figures = {
-        "cross-domain": grouped_bars(
-            labels,
-            {"H-OT": hot, "Free-Lunch": free_lunch},
-            label="accuracy in %",
-            title=f"Accuracy by base classes used, {features.title}",
-        ),
-        "cross-domain-differences": grouped_bars(
-            labels,
-            {"H-OT minus Free-Lunch": ahead},
-            label="paired difference in points, 95%",
-            zero=True,
-            title=f"Lead of H-OT over Free-Lunch by base classes used, {features.title}",
-        ),
-    }
-    claims = [each for domain in others for each in _claims(inside, near, domain)]
-    return Findings(sentences, [Table(setting.one_shot_accuracy(), COLUMNS, tuple(rows), notes)], figures, {}, claims)
+    table = Table(setting.one_shot_accuracy(), COLUMNS, tuple(rows), notes)
 
-
-def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
-    features = replace(setting.features, base=base)
-    # In-domain, Free-Lunch is shared with other experiments.
-    tasks = setting.tasks if base is setting.features.base else setting.few_tasks
-    hot = setting.evaluate(["hot"], features=features)["hot", 1]
-    free_lunch = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
-    return Domain(label, len(base.names), hot, free_lunch)
-
-
-def _claims(inside: Domain, near: Domain, outside: Domain) -> list[Claim]:
-    """With base classes `outside`, against all that are the dataset's own and against those that are `near`."""
-    where = outside.label
-    results = near.free_lunch, outside.free_lunch, near.hot, outside.hot
-    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(*results)
-    lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
-    all_classes = gap(outside.hot, inside.free_lunch)
-    return [
-        claim(f"H-OT is ahead of Free-Lunch with base classes of {where}.", {"": gap(outside.hot, outside.free_lunch)}),
-        claim(f"H-OT with base classes of {where} is ahead of Free-Lunch with all base classes.", {"": all_classes}),
-        claim(f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {where}.", {"": lost_more}),
-    ]
+    # Where there are halves, the nearer one is what the farther one is compared with.
+    near = NEARER if NEARER in banks else inside
+    if near == NEARER:
+        losses = [gap(results[NEARER], results[FARTHER]) for results in (hot, free_lunch)]
+        sentences.append("From the nearer to the farther half H-OT loses {} points and Free-Lunch {}.".format(*losses))
+    claims = []
+    for label in [label for label in others if label != near]:
+        results = free_lunch[near], free_lunch[label], hot[near], hot[label]
+        lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(*results)
+        lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
+        all_classes = gap(hot[label], free_lunch[inside])
+        classes = f"base classes of {label}"
+        claims += [
+            claim(f"H-OT is ahead of Free-Lunch with {classes}.", gap(hot[label], free_lunch[label])),
+            claim(f"H-OT with {classes} is ahead of Free-Lunch with all base classes.", all_classes),
+            claim(f"H-OT is less affected than Free-Lunch by the shift from {near} to {label}.", lost_more),
+        ]
+    figures = {"cross-domain": dots(table, "H-OT", "Free-Lunch"), "cross-domain-differences": dots(table, AHEAD)}
+    return Findings(sentences, [table], figures, claims)
 
 
 def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
@@ -110,12 +74,9 @@ def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
     features = setting.features
     banks, sentences = {}, []
     for other in setting.others:
-        why = f"{other.name} was left out: its features"
-        if other.base.n_features != features.base.n_features:
-            entries = f"{other.base.n_features} entries, those of {features.name} {features.base.n_features}"
-            sentences.append(f"{why} have {entries}.")
-        elif other.backbone and features.backbone and other.backbone != features.backbone:
-            sentences.append(f"{why} come from {other.backbone}, those of {features.name} from {features.backbone}.")
+        extractors = {each.backbone for each in (features, other) if each.backbone}
+        if other.base.n_features != features.base.n_features or len(extractors) > 1:
+            sentences.append(f"{other.name} was left out: its features come from another extractor.")
         else:
             banks[other.title] = other.base
     if not banks and features.base.samples is not None and len(features.base.names) > 1:

@@ -6,7 +6,6 @@ takes longer to load than most commands run. pyplot is not used; the user's own 
 
 from __future__ import annotations
 
-import logging
 import math
 import textwrap
 import warnings
@@ -32,17 +31,15 @@ INK, SOFT = "#222222", "#6B6B6B"
 HATCHES, DASHES = ("", "/////", ".....", "\\\\\\\\\\", "xxxxx"), ("--", ":", "-.")
 # Perceptually uniform, dark where there is much.
 COLOUR_MAP = "magma_r"
-# Widths of a column and of a page of a paper in inches.
-COLUMN, PAGE = 3.4, 7.0
-POINTS = 72
-# Sizes of print in points, and its distance of lines and usual width of a letter over the size.
+# Widths of a column and of a page of a paper in inches, and points in an inch.
+COLUMN, PAGE, POINTS = 3.4, 7.0, 72
+# Size of print in points, its smallest, and the height of a line and the width of a letter over the size.
 SMALL, SMALLEST, LINE, LETTER = 7.0, 5.0, 1.22, 0.6
-# Points of a row at most and at least, points that all rows share, and the most rows that each have a name.
-TALLEST, LOWEST, ROWS_HEIGHT, MOST_NAMED = 11.5, 6.1, 576.0, 120
+# Points of a row at most and at least, points that all rows share, and the most rows or columns that each have a name.
+TALLEST, LOWEST, ROWS_HEIGHT, MOST_NAMED, MOST_COLUMNS = 11.5, 6.1, 576.0, 120, 30
 # Characters of the name of a row or column, and of one in a legend.
 LONGEST, LONGEST_IN_LEGEND = 28, 40
-MOST_TITLE_LINES = 3
-# Beyond so many cells or points an image replaces their outlines in vector files.
+# Beyond so many cells an image replaces their outlines in vector files.
 MOST_OUTLINED = 4000
 
 
@@ -55,8 +52,6 @@ def style() -> Iterator[None]:
     import matplotlib.style
     from matplotlib.font_manager import fontManager
 
-    log = logging.getLogger("matplotlib.font_manager")
-    level = log.level
     with matplotlib.style.context(STYLE, after_reset=True), warnings.catch_warnings():
         # A character that no font has is drawn as a box in PNG, and the reader sees that.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from|Matplotlib currently does not support")
@@ -64,12 +59,7 @@ def style() -> Iterator[None]:
         installed = {"sans-serif", *(font.name for font in fontManager.ttflist)}
         families = matplotlib.rcParams["font.family"]
         matplotlib.rcParams["font.family"] = [family for family in families if family in installed]
-        # Not every font has a bold face, which is no news to the reader.
-        log.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            log.setLevel(level)
+        yield
 
 
 @contextmanager
@@ -91,7 +81,7 @@ def drawing(width: float, height: float, title: str) -> Iterator[tuple[Figure, d
         # Beside each name stands its mark.
         columns = max(1, int(letters / (max(map(len, names), default=0) + 6)))
         # Bold and larger print takes a quarter more.
-        lines = textwrap.wrap(title, int(0.8 * letters), max_lines=MOST_TITLE_LINES, placeholder="…")
+        lines = textwrap.wrap(title, int(0.8 * letters), max_lines=3, placeholder="…")
         header = figure.legend(
             [*legend.values()], ["any"] * len(names), loc="outside upper left", ncols=columns,
             title="\n".join(lines), alignment="left", title_fontproperties={"weight": "bold", "size": 8},
@@ -132,25 +122,6 @@ def name_rows(axes: Axes, names: Sequence[Any], pitch: float) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-
-
-def name_columns(axes: Axes, names: Sequence[Any], width: float) -> None:
-    """Names of columns 0, 1, … that share so many inches: level where they fit, else slanted, else upright.
-
-    Where upright names could not be read, only some have one. The figure grows by the height of the names.
-    """
-    shown = fitted(names)
-    pitch, longest = width * POINTS / len(names), LETTER * SMALL * max(map(len, shown))
-    axes.tick_params(axis="x", length=0)
-    if longest <= pitch:
-        axes.set_xticks(range(len(names)), labels=shown)
-        return
-    angle, vertical = (45, "top") if pitch >= 1.5 * LINE * SMALL else (90, "center")
-    step = math.ceil(LINE * SMALLEST / pitch)
-    look: Any = {"rotation_mode": "anchor", "ha": "right", "va": vertical, "fontsize": min(SMALL, pitch * step / LINE)}
-    axes.set_xticks(range(0, len(names), step), labels=shown[::step], rotation=angle, **look)
-    figure: Any = axes.get_figure()
-    figure.set_figheight(figure.get_figheight() + longest * math.sin(math.radians(angle)) / POINTS)
 
 
 def file_content(figure: Figure, kind: str) -> bytes:
@@ -194,26 +165,24 @@ def grouped_bars(
             axes.axvline(0, color=INK, linewidth=0.7)
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(textwrap.fill(label, 36))
+        axes.set_xlabel(label)
         name_rows(axes, groups, pitch)
         legend.update(dots if len(dots) > 1 else {})
     return figure
 
 
 def lines(
-    x: Sequence[float],
+    x: Sequence[float] | Sequence[str],
     series: Mapping[str, Sequence[Number]],
     *,
     x_label: str,
     label: str,
     limits: Mapping[str, float] | None = None,
-    x_names: Sequence[str] | None = None,
-    log: bool = False,
     title: str = "",
 ) -> Figure:
     """Means against x as lines, their intervals as bands, and limits as dashed levels.
 
-    `x_names` stand in place of the numbers, such as "all" for the last.
+    Numbers in x stand on a logarithmic axis, names such as "all" at equal distances.
     """
     with drawing(COLUMN, 2.25, title) as (figure, legend):
         axes = figure.subplots()
@@ -227,10 +196,10 @@ def lines(
         axes.locator_params(axis="y", nbins=6)
         axes.grid(axis="y")
         axes.set(xlabel=x_label, ylabel=label)
-        if log:
+        if not isinstance(x[0], str):
             axes.set_xscale("log")
             axes.minorticks_off()
-        axes.set_xticks(x, labels=[f"{number:g}" for number in x] if x_names is None else x_names)
+            axes.set_xticks(x, labels=[f"{number:g}" for number in x])
         legend.update(curves if len(curves) > 1 else {})
     return figure
 
@@ -263,10 +232,12 @@ def histogram(values: Mapping[str, np.ndarray], *, edges: np.ndarray, title: str
 def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, label: str, title: str = "") -> Figure:
     """Values (B, N) between base classes (rows) and novel samples (columns) as colours, lighter where smaller."""
     n_rows, n_columns = values.shape
-    width = COLUMN if n_columns <= 8 else PAGE
-    pitch = row_pitch(n_rows)
+    pitch, step = row_pitch(n_rows), math.ceil(n_columns / MOST_COLUMNS)
+    names = fitted(columns[::step])
     body = max(n_rows * pitch / POINTS, 0.8)
-    with drawing(width, body + 0.4, title) as (figure, _):
+    # Slanted names of columns take room below the axes.
+    below = LETTER * SMALL * max(map(len, names)) * math.sin(math.pi / 4) / POINTS
+    with drawing(COLUMN if n_columns <= 8 else PAGE, body + below + 0.4, title) as (figure, _):
         axes = figure.subplots()
         edges = np.arange(n_columns + 1) - 0.5, np.arange(n_rows + 1) - 0.5
         mesh = axes.pcolormesh(*edges, values, cmap=COLOUR_MAP, edgecolors="white")
@@ -277,43 +248,20 @@ def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, 
         bar.outline.set_visible(False)
         axes.set(xlabel="novel class", ylabel="base class")
         name_rows(axes, rows, pitch)
-        name_columns(axes, columns, 0.35 * width if width == COLUMN else 0.6 * width)
+        axes.tick_params(axis="x", length=0)
+        slanted: Any = {"rotation": 45, "rotation_mode": "anchor", "ha": "right", "va": "top"}
+        axes.set_xticks(range(0, n_columns, step), labels=names, **slanted)
     return figure
 
 
-def weights(truth: np.ndarray, learned: Mapping[str, np.ndarray], names: Sequence[Any], *, title: str = "") -> Figure:
-    """True weights (B,) of the base classes as bars, largest on top, and on them what each method has learned."""
-    order = np.argsort(-truth, kind="stable")
-    rows, pitch = np.arange(len(order)), row_pitch(len(order))
-    with drawing(COLUMN, len(order) * pitch / POINTS + 0.45, title) as (figure, legend):
-        axes = figure.subplots()
-        legend["true weight"] = axes.barh(rows, truth[order], height=0.78, color="#D5D5D5")
-        for name, values in learned.items():
-            (legend[name],) = axes.plot(values[order], rows, linestyle="none")
-        axes.grid(axis="x")
-        axes.set(xlabel="weight", ylabel="base class")
-        name_rows(axes, [names[b] for b in order], pitch)
-    return figure
-
-
-def weight_panels(
-    panels: Mapping[str, tuple[np.ndarray, Sequence[Any]]], *, label: str, x_label: str, title: str = ""
-) -> Figure:
-    """Weights (n,) as bars in the order given, one panel below the other on one scale.
-
-    A panel with names for its bars has the width of a page; without, bars are numbered.
-    """
-    is_named = all(len(names) for _, names in panels.values())
-    width, height, letters = (PAGE, 1.6, 90) if is_named else (COLUMN, 1.15, 50)
-    with drawing(width, height * len(panels) + 0.2, title) as (figure, legend):
-        all_axes = figure.subplots(len(panels), 1, sharex=not is_named, sharey=True, squeeze=False)[:, 0]
-        for axes, heading, (values, names) in zip(all_axes, fitted(panels, letters), panels.values(), strict=True):
-            places = np.arange(len(values)) + (not is_named)
-            axes.bar(places, values, width=0.75)
+def weight_panels(panels: Mapping[str, np.ndarray], *, label: str, x_label: str, title: str = "") -> Figure:
+    """Weights (n,) as bars numbered from 1 in the order given, one panel below the other on one scale."""
+    with drawing(COLUMN, 1.15 * len(panels) + 0.2, title) as (figure, legend):
+        all_axes = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+        for axes, heading, values in zip(all_axes, fitted(panels, 50), panels.values(), strict=True):
+            axes.bar(np.arange(len(values)) + 1, values, width=0.75)
             legend["equal weights"] = axes.axhline(values.mean(), linestyle="--", color="C1", linewidth=0.9)
-            axes.set(title=heading, ylabel=label, xlim=(places[0] - 0.6, places[-1] + 0.6))
-            if is_named:
-                name_columns(axes, names, 0.9 * PAGE)
+            axes.set(title=heading, ylabel=label, xlim=(0.4, len(values) + 0.6))
         axes.set_xlabel(x_label)
     return figure
 
@@ -334,8 +282,7 @@ def embedding(panels: Mapping[str, Mapping[str, np.ndarray]], names: Sequence[An
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (heading, panel) in zip(all_axes, panels.items(), strict=True):
             for part, look in looks.items():
-                colours = [f"C{label % 8}" for label in panel[f"{part}_labels"]]
-                axes.scatter(*panel[part].T, c=colours, rasterized=len(colours) > MOST_OUTLINED, **look)
+                axes.scatter(*panel[part].T, c=[f"C{label % 8}" for label in panel[f"{part}_labels"]], **look)
             for label in np.unique(panel["generated_labels"]):
                 middle = np.median(panel["generated"][panel["generated_labels"] == label], axis=0)
                 axes.annotate(

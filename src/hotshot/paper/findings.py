@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.evaluation import Estimate, MethodResult, paired_difference
-from hotshot.evaluation import results as compared
+from hotshot.evaluation import MethodResult, paired_difference
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
@@ -40,12 +39,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results of one experiment in words, tables, figures by file name, numbers for programs, and claims."""
+    """Results of one experiment: remarks in words, tables, figures by file name, and claims."""
 
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    numbers: Mapping[str, Any] = field(default_factory=dict)
     claims: Sequence[Claim] = ()
 
 
@@ -76,7 +74,6 @@ def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> di
         "sentences": findings.sentences,
         "tables": [asdict(table) for table in findings.tables],
         "figures": list(findings.figures),
-        "numbers": findings.numbers,
     }
     write_json(folder / FINDINGS, document)
     return document
@@ -90,22 +87,23 @@ def load_findings(folder: Path) -> dict[str, Any]:
     return document
 
 
-def claim(text: str, differences: Mapping[str, Number]) -> Claim:
-    """Decide a claim that differences, by name and with their intervals, are above 0.
+def claim(text: str, differences: Mapping[str, Number] | Number) -> Claim:
+    """Decide a claim that a difference with its interval, or each of several by name, is above 0.
 
     It holds if all intervals are above 0, does not hold if one is below 0, and is undecided otherwise. A difference
     without an interval, or with one of 0, decides nothing.
 
     Examples
     --------
-    >>> claim("A is ahead of B.", {"": Number(1.5, 0.2, signed=True)})
+    >>> claim("A is ahead of B.", Number(1.5, 0.2, signed=True))
     Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
-    ends = [(d.mean, d.half_width or math.inf) for d in differences.values()]
+    by_name = {"": differences} if isinstance(differences, Number) else differences
+    ends = [(d.mean, d.half_width or math.inf) for d in by_name.values()]
     verdict = HOLDS if all(mean - half_width > 0 for mean, half_width in ends) else UNDECIDED
     if any(mean + half_width < 0 for mean, half_width in ends):
         verdict = FAILS
-    return Claim(text, verdict, listed(differences))
+    return Claim(text, verdict, listed(by_name))
 
 
 def listed(differences: Mapping[str, Number]) -> str:
@@ -117,9 +115,9 @@ def listed(differences: Mapping[str, Number]) -> str:
     return lead + "; ".join(f"{name} {number}".strip() for name, number in shown)
 
 
-def paired(result: MethodResult, other: MethodResult) -> Estimate:
-    """Accuracy of `result` minus that of `other` over the tasks that both were evaluated on."""
-    return paired_difference(*shared_accuracies(result, other))
+def gap(result: MethodResult, other: MethodResult) -> Number:
+    """Accuracy of `result` minus that of `other` in points, over the tasks that both were evaluated on."""
+    return percent(paired_difference(*shared_accuracies(result, other)), signed=True)
 
 
 def shared_accuracies(*results: MethodResult) -> list[np.ndarray]:
@@ -129,27 +127,20 @@ def shared_accuracies(*results: MethodResult) -> list[np.ndarray]:
     return [result.accuracies[:shared] for result in results]
 
 
-def gap(result: MethodResult, other: MethodResult) -> Number:
-    """`paired`, in points of percent."""
-    return percent(paired(result, other), signed=True)
-
-
-def leads(differences: Mapping[str, Sequence[Number]], series: Sequence[str], over: str, where: str) -> Figure:
-    """A figure of the differences of H-OT to each method, one for each of the series, the largest on top."""
-    order = sorted(differences, key=lambda name: -differences[name][0].mean)
-    shown = {label: [differences[name][i] for name in order] for i, label in enumerate(series)}
-    title = f"Lead of H-OT over each {over}, {where}"
-    return figures.grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
-
-
-def standing(differences: Mapping[str, Estimate]) -> str:
-    """Which methods H-OT is ahead of and behind, in words; differences are H-OT minus the method named."""
-    phrases = {
-        compared.AHEAD: "H-OT is ahead of",
-        compared.BEHIND: "H-OT is behind",
-        compared.UNDECIDED: "No significant difference from",
-    }
-    names: dict[str, list[str]] = {verdict: [] for verdict in phrases}
-    for name, difference in differences.items():
-        names[compared.verdict(difference)].append(f"{name} ({percent(difference, signed=True)})")
-    return " ".join(f"{phrase} {', '.join(names[verdict])}." for verdict, phrase in phrases.items() if names[verdict])
+def dots(table: Table, *columns: str) -> Figure:
+    """A figure of some columns of a table: the numbers measured in its rows, the largest of the first on top."""
+    places = [table.columns.index(column) for column in columns]
+    groups = {}
+    for row in table.rows:
+        numbers = [cell for i in places if isinstance(cell := row[i], Number) and not cell.published]
+        if len(numbers) == len(columns):
+            groups[str(row[0])] = numbers
+    order = sorted(groups, key=lambda name: -groups[name][0].mean)
+    signed = groups[order[0]][0].signed
+    return figures.grouped_bars(
+        order,
+        {column: [groups[name][i] for name in order] for i, column in enumerate(columns)},
+        label="paired difference in points, 95%" if signed else "accuracy in %",
+        zero=signed,
+        title=table.title,
+    )

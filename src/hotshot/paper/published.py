@@ -1,7 +1,6 @@
 """How to ask the paper's tables, transcribed in `tables.md` beside this file, for a number."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from hotshot.evaluation.tables import Number
@@ -20,16 +19,6 @@ ROW_NAMES = {
 POWERS = {"miniImageNet": 0.5, "tieredImageNet": 1.0, "CUB": 1.0, "CIFAR-FS": 0.8}
 
 
-@dataclass(frozen=True)
-class System:
-    """A row of Table 1 or 2 for one dataset: `source` is the system whose authors ran it, `accuracies` are by shots."""
-
-    name: str
-    backbone: str
-    source: str
-    accuracies: dict[int, Number | None]
-
-
 def published_dataset(name: str) -> str | None:
     """The paper's name of a dataset, however it is spelt; None for those not in the paper.
 
@@ -41,15 +30,15 @@ def published_dataset(name: str) -> str | None:
     return {_plain(dataset): dataset for dataset in POWERS}.get(_plain(name))
 
 
-def published_systems(dataset: str) -> list[System]:
-    """The systems that Table 1 or 2 has for a dataset, in the paper's order."""
-    columns = {k: f"{published_dataset(dataset)}, {k}" for k in SHOTS}
+def published_systems(dataset: str) -> list[tuple[str, str, str, list[Number | None]]]:
+    """The systems that Table 1 or 2 has for a dataset: name, backbone, whose authors ran it, accuracies by shots."""
+    columns = [f"{published_dataset(dataset)}, {k}" for k in SHOTS]
     systems = [
-        System(row["Method"], row["Backbone"], row["Run by"], {k: _number(row[name]) for k, name in columns.items()})
+        (row["Method"], row["Backbone"], row["Run by"], [_number(row[column]) for column in columns])
         for row in (*table(1), *table(2))
-        if columns[1] in row
+        if columns[0] in row
     ]
-    return [system for system in systems if any(system.accuracies.values())]
+    return [system for system in systems if any(system[-1])]
 
 
 def published(number: int, row: str, column: str) -> Number | None:

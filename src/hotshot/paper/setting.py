@@ -84,6 +84,10 @@ class Setting:
         """Title of a table of accuracies at one shot, on all tasks or on so many."""
         return f"{self.ways}-way-1-shot accuracy in %, {tasks or self.tasks} tasks of {self.features.name}"
 
+    def first_task(self) -> str:
+        """What a table of the first one-shot task is of."""
+        return f"the first {self.ways}-way-1-shot task of {self.features.name}"
+
     def evaluate(
         self,
         methods: Mapping[str, Any] | Sequence[str],

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,14 +44,13 @@ def run_cost(setting: Setting) -> Findings:
     """Learned cost C_bn (eq. 9) of the first one-shot task, and how closely the weights follow it."""
     model = setting.fitted_hot()
     cost = model.learned_cost_
-    rows = []
-    for label, costs in zip(model.classes_, setting.ways * cost.T, strict=True):
-        ends = Number(float(costs.min())), Number(float(costs.max()))
-        rows.append((str(label), str(model.base_names_[costs.argmin()]), *ends))
     table = Table(
-        f"Learned cost times {setting.ways}, the first {setting.ways}-way-1-shot task of {setting.features.name}",
+        f"Learned cost times {setting.ways}, {setting.first_task()}",
         ("novel class", "base class of least cost", "least cost", "largest cost"),
-        tuple(rows),
+        tuple(
+            (str(label), str(model.base_names_[costs.argmin()]), Number(float(costs.min())), Number(float(costs.max())))
+            for label, costs in zip(model.classes_, setting.ways * cost.T, strict=True)
+        ),
         ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
     )
     logs = np.log(np.maximum(model.transfer_weights_.T, 1e-30))
@@ -61,40 +59,38 @@ def run_cost(setting: Setting) -> Findings:
         "The smaller the cost of a base class, the larger its weight.",
         {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
     )
-    title = f"Learned cost of a task, {setting.features.title}"
-    figure = figures.heatmap(*_grouped(cost, cost, model), label="learned cost", title=title)
-    return Findings([], [table], {"cost": figure}, {"correlation": follows}, [smaller])
+    figure = figures.heatmap(*_grouped(cost, cost, model), label="learned cost", title=table.title)
+    return Findings([], [table], {"cost": figure}, [smaller])
 
 
 def run_plan(setting: Setting) -> Findings:
     """Transfer weights of the first one-shot task, and how many lend over some tasks, in-domain and across domains."""
-    n_tasks, title = min(setting.tasks, MOST_TASKS), setting.features.title
+    n_tasks = min(setting.tasks, MOST_TASKS)
     in_domain = f"{setting.features.name}, in-domain"
     banks = {in_domain: setting.features.base, **other_bases(setting)[0]}
-    models = {name: [setting.fitted_hot(i, base) for i in range(n_tasks)] for name, base in banks.items()}
-    rows, shares = [], {}
-    for name, fitted in models.items():
-        lenders = np.array([effective_number(model.transfer_weights_).mean() for model in fitted])
-        largest = np.array([100 * model.transfer_weights_.max() for model in fitted])
-        n_base = len(banks[name].names)
-        shares[name] = 100 * lenders / n_base
-        rows.append((name, Number(n_base, places=0), interval(lenders), interval(largest)))
+    first, rows, shares = {}, [], {}
+    for name, base in banks.items():
+        models = [setting.fitted_hot(i, base) for i in range(n_tasks)]
+        lenders = np.array([effective_number(model.transfer_weights_).mean() for model in models])
+        largest = np.array([100 * model.transfer_weights_.max() for model in models])
+        first[name], shares[name] = models[0], 100 * lenders / len(base.names)
+        rows.append((name, Number(len(base.names), places=0), interval(lenders), interval(largest)))
     table = Table(
         f"How many base classes lend, {n_tasks} {setting.ways}-way-1-shot tasks of {setting.features.name}",
         ("base classes from", "number of base classes", "effective number of lenders", "largest weight in %"),
         tuple(rows),
         ("The effective number is the exponential of the entropy of the weights, mean over the novel classes.",),
     )
-    model = models[in_domain][0]
+    model = first[in_domain]
     weights = model.transfer_weights_.T
-    panels, heading = _grouped(weights, -weights, model), f"Transfer weights of a task, {title}"
-    drawn = {"plan": figures.heatmap(*panels, label="transfer weight", title=heading)}
-    if len(models) > 1:
+    title = f"Transfer weights, {setting.first_task()}"
+    drawn = {"plan": figures.heatmap(*_grouped(weights, -weights, model), label="transfer weight", title=title)}
+    if len(first) > 1:
         drawn["plan-across-domains"] = figures.weight_panels(
-            {name: _largest_first(first) for name, (first, *_) in models.items()},
+            {name: -np.sort(-model.transfer_weights_[0]) for name, model in first.items()},
             label="transfer weight",
             x_label="base class, largest weight first",
-            title=f"Transfer weights to “{readable(model.classes_[0])}” by base classes used, {title}",
+            title=f"Transfer weights to “{readable(model.classes_[0])}” by base classes used",
         )
     inside = NEARER if NEARER in banks else in_domain
     claims = []
@@ -102,12 +98,7 @@ def run_plan(setting: Setting) -> Findings:
         more = interval(shares[name] - shares[inside], signed=True)
         text = f"Base classes of {name} lend more equally than those of {inside}."
         claims.append(claim(text, {"effective number of lenders, in % of the base classes": more}))
-    most = int(weights[:, 0].argmax())
-    words = (
-        f"{model.classes_[0]} borrows most from {model.base_names_[most]}: {100 * weights[most, 0]:.0f}%. "
-        f"Equal weights would be {100 / len(weights):.1f}%."
-    )
-    return Findings([words], [table], drawn, claims=claims)
+    return Findings([], [table], drawn, claims)
 
 
 def effective_number(weights: np.ndarray) -> np.ndarray:
@@ -122,12 +113,6 @@ def _grouped(values: np.ndarray, costs: np.ndarray, model: HOTClassifier) -> tup
     return values[order], _readable(model.base_names_[order]), _readable(model.classes_)
 
 
-def _largest_first(model: HOTClassifier) -> tuple[np.ndarray, list[str]]:
-    """Transfer weights (B,) to the first novel class, and the names of the base classes."""
-    order = np.argsort(-model.transfer_weights_[0], kind="stable")
-    return model.transfer_weights_[0][order], _readable(model.base_names_[order])
-
-
 def _readable(names: Iterable[Any]) -> list[str]:
     return [readable(name) for name in names]
 
@@ -137,47 +122,34 @@ def _readable(names: Iterable[Any]) -> list[str]:
 
 def run_nearest(setting: Setting) -> Findings:
     """The five largest lenders to each novel class of the first one-shot task; a figure of the first."""
-    loans = setting.fitted_hot().explain().loans
+    first, *_ = loans = setting.fitted_hot().explain().loans
     rows = []
     for loan in loans:
         shown = [f"{name} {100 * weight:.0f}%" for name, weight in loan.lenders[:TOP]]
         # Cells are empty where there are fewer lenders.
         rows.append((str(loan.label), *shown, *[""] * (TOP - len(shown))))
-    table = Table(
-        f"Base classes that lend most, the first {setting.ways}-way-1-shot task of {setting.features.name}",
-        ("novel class", *(f"{rank + 1}." for rank in range(TOP))),
-        tuple(rows),
-    )
-    first = loans[0]
+    columns = ("novel class", *(f"{rank + 1}." for rank in range(TOP)))
+    table = Table(f"Base classes that lend most, {setting.first_task()}", columns, tuple(rows))
     names, values = zip(*first.lenders[:TOP], strict=True)
     figure = figures.grouped_bars(
         _readable(names),
         {"weight": [Number(100 * value) for value in values]},
         label="share of the borrowed mean in %",
         zero=True,
-        title=f"Base classes that lend most to “{readable(first.label)}”, {setting.features.title}",
+        title=f"Base classes that lend most to “{readable(first.label)}”",
     )
     return Findings([first.in_words(TOP).replace("`", "")], [table], {"nearest": figure})
 
 
 def run_samples(setting: Setting) -> Findings:
     """Low-level weights of the samples of the largest lender, for two novel classes of the first one-shot task."""
-    features, task = setting.features, setting.task()
-    model = setting.fitted_hot()
-    # In the order of the classes.
-    rows = task.support[np.argsort(task.support_labels)]
-    prepared, method = model.parts()
-    support = prepared.transform(features.X[rows].astype(features.base.dtype, copy=False))
-    largest = int(model.transfer_weights_[0].argmax())
-    # Columns of a plan sum to 1/N; weights sum to 1.
-    weights = setting.ways * class_plan(prepared, support[None], largest, method.epsilon)[0].T
-    name, classes = str(features.base.names[largest]), model.classes_
+    name, classes, weights = sample_weights(setting)
     order = np.argsort(-weights[0], kind="stable")
     figure = figures.weight_panels(
-        {f"for {readable(label)}": (row[order], []) for label, row in zip(classes[:2], weights[:2], strict=True)},
+        {f"for {readable(label)}": row[order] for label, row in zip(classes[:2], weights[:2], strict=True)},
         label="weight",
         x_label="samples, in the order of the first panel",
-        title=f"Low-level weights of the samples of “{readable(name)}”, {features.title}",
+        title=f"Low-level weights of the samples of “{readable(name)}”",
     )
     table = Table(
         f"Low-level weights within {name}, {weights.shape[1]} samples",
@@ -191,21 +163,22 @@ def run_samples(setting: Setting) -> Findings:
     words = (
         f"For {classes[0]} and {classes[1]}, the weights of the samples of {name} have a correlation of {alike:.2f}."
     )
-    return Findings([words], [table], {"sample-weights": figure}, {"weights": weights.tolist()})
+    return Findings([words], [table], {"sample-weights": figure})
+
+
+def sample_weights(setting: Setting) -> tuple[str, np.ndarray, np.ndarray]:
+    """The largest lender to the first novel class, the novel classes (N,), and the weights (N, J) of its samples."""
+    features, task, model = setting.features, setting.task(), setting.fitted_hot()
+    rows = task.support[np.argsort(task.support_labels)]
+    prepared, method = model.parts()
+    support = prepared.transform(features.X[rows].astype(features.base.dtype, copy=False))
+    largest = int(model.transfer_weights_[0].argmax())
+    # Columns of a plan sum to 1/N; weights sum to 1.
+    weights = setting.ways * class_plan(prepared, support[None], largest, method.epsilon)[0].T
+    return str(features.base.names[largest]), model.classes_, weights
 
 
 # --- generated features
-
-
-@dataclass(frozen=True)
-class Generated:
-    """Features drawn for a task with their labels from 0, and its support, all in the space of a method; accuracy."""
-
-    support: np.ndarray
-    support_labels: np.ndarray
-    features: np.ndarray
-    labels: np.ndarray
-    accuracy: float
 
 
 def run_generated(setting: Setting) -> Findings:
@@ -218,19 +191,15 @@ def run_generated(setting: Setting) -> Findings:
     n_tasks = min(setting.tasks, MOST_TASKS)
     rows, apart, panels = [], {}, {}
     for name, kind in (("Free-Lunch", FreeLunchClassifier), ("H-OT", HOTClassifier)):
-        tasks = [generate(setting, kind(setting.features.base), index) for index in range(n_tasks)]
-        apart[name] = np.array([silhouette_score(task.features, task.labels) for task in tasks])
-        accuracy = percent(mean_interval(np.array([task.accuracy for task in tasks])))
-        rows.append((name, interval(apart[name]), accuracy))
-        first, n_support = tasks[0], len(tasks[0].support)
+        tasks, accuracies = zip(
+            *(generate(setting, kind(setting.features.base), index) for index in range(n_tasks)), strict=True
+        )
+        apart[name] = np.array([silhouette_score(task["generated"], task["generated_labels"]) for task in tasks])
+        rows.append((name, interval(apart[name]), percent(mean_interval(np.array(accuracies)))))
+        first, n_support = tasks[0], len(tasks[0]["support"])
         tsne = TSNE(random_state=setting.seed, init="pca", perplexity=30)
-        places = tsne.fit_transform(np.concatenate([first.support, first.features]))
-        panels[name] = {
-            "support": places[:n_support],
-            "support_labels": first.support_labels,
-            "generated": places[n_support:],
-            "generated_labels": first.labels,
-        }
+        places = tsne.fit_transform(np.concatenate([first["support"], first["generated"]]))
+        panels[name] = {**first, "support": places[:n_support], "generated": places[n_support:]}
     table = Table(
         f"Generated features, {n_tasks} {setting.ways}-way-1-shot tasks of {setting.features.name}",
         ("method", "silhouette", "accuracy in %"),
@@ -245,12 +214,18 @@ def run_generated(setting: Setting) -> Findings:
         {"silhouette": interval(apart["H-OT"] - apart["Free-Lunch"], signed=True)},
     )
     names = _readable(np.unique(setting.task().support_labels))
-    figure = figures.embedding(panels, names, title=f"Generated features of a task by t-SNE, {setting.features.title}")
-    return Findings([], [table], {"tsne": figure}, claims=[farther])
+    figure = figures.embedding(panels, names, title=f"Generated features by t-SNE, {setting.first_task()}")
+    return Findings([], [table], {"tsne": figure}, [farther])
 
 
-def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index: int) -> Generated:
-    """Fit a method to a one-shot task and draw features from its Gaussians, which an estimator does not keep."""
+def generate(
+    setting: Setting, model: HOTClassifier | FreeLunchClassifier, index: int
+) -> tuple[dict[str, np.ndarray], float]:
+    """Fit a method to a one-shot task and draw features from its Gaussians, which an estimator does not keep.
+
+    The features and the support with their labels from 0, as in `figures.embedding`, are in the space of the method;
+    beside them, its accuracy on the task.
+    """
     task = setting.task(index)
     prepared, method = model.parts()
     support, queries = (
@@ -269,20 +244,14 @@ def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index
         gaussians.alpha_factor,
     )
     predicted = classes[np.argmax(fitted.decision(queries[None])[0], axis=1)]
-    accuracy = float(np.mean(predicted == task.query_labels))
-    return Generated(support, labels, features, np.repeat(np.asarray(gaussians.labels[0]), PER_CLASS), accuracy)
+    generated_labels = np.repeat(np.asarray(gaussians.labels[0]), PER_CLASS)
+    points = {
+        "support": support, "support_labels": labels, "generated": features, "generated_labels": generated_labels,
+    }  # fmt: skip
+    return points, float(np.mean(predicted == task.query_labels))
 
 
 # --- known weights
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """A task of known weights: `classes` (b,) chosen, `truth` (b, N), and `learned` (b, N) by method."""
-
-    classes: np.ndarray
-    truth: np.ndarray
-    learned: dict[str, np.ndarray]
 
 
 def run_known_weights(setting: Setting) -> Findings:
@@ -291,34 +260,28 @@ def run_known_weights(setting: Setting) -> Findings:
     means = np.asarray(base.means, dtype=np.float64)
     rng = np.random.default_rng(setting.seed)
     mixtures = [draw_mixture(means, setting.ways, rng) for _ in range(min(setting.tasks, MOST_MIXTURES))]
-    first = mixtures[0]
+    classes, truth, learned = mixtures[0]
     correlations, errors = (
-        {name: np.array([score(m.truth, m.learned[name]) for m in mixtures]) for name in first.learned}
+        {name: np.array([score(true, by_method[name]) for _, true, by_method in mixtures]) for name in learned}
         for score in (correlation, total_error)
     )
     table = Table(
-        f"Learned and true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
-        f"{len(first.classes)} base means of {setting.features.name}",
+        f"Learned and true weights, {len(mixtures)} tasks of {setting.ways} mixtures of {len(classes)} base means of "
+        f"{setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
             (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name])) for name in errors
         ),
         ("The error is between 0 and 2. Means are of the raw features, without a power transform.",),
     )
-    drawn = {
-        f"toy-weights-{n + 1}": figures.weights(
-            first.truth[:, n],
-            {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[OT_SCALED][:, n]},
-            _readable(base.names[first.classes]),
-            title=f"True and learned weights, mixture {n + 1}, {setting.features.title}",
-        )
-        for n in range(min(2, setting.ways))
-    }
-    follows, error = ({name: f"{x.mean():.2f}" for name, x in scores.items()} for scores in (correlations, errors))
-    words = (
-        f"Correlation with the true weights: transport {follows[OT_SCALED]} ({follows[OT_PUBLISHED]} with the "
-        f"published epsilon), Free-Lunch {follows[FREE_LUNCH]}. Sum of absolute errors: transport {error[OT_SCALED]} "
-        f"({error[OT_PUBLISHED]}), Free-Lunch {error[FREE_LUNCH]}, equal weights {error[EQUAL]}."
+    order = np.argsort(-truth[:, 0], kind="stable")
+    shown = {"true weight": truth, FREE_LUNCH: learned[FREE_LUNCH], "high-level OT": learned[OT_SCALED]}
+    figure = figures.grouped_bars(
+        _readable(base.names[classes[order]]),
+        {name: [Number(float(weight)) for weight in weights[order, 0]] for name, weights in shown.items()},
+        label="weight",
+        zero=True,
+        title=f"True and learned weights of one mixture, {setting.features.title}",
     )
     claims = []
     for epsilon, name in (("as published", OT_PUBLISHED), (SCALED_EPSILON, OT_SCALED)):
@@ -328,11 +291,16 @@ def run_known_weights(setting: Setting) -> Findings:
         }
         text = f"Weights of the high-level transport are closer to the truth than Free-Lunch's, epsilon {epsilon}."
         claims.append(claim(text, closer))
-    return Findings([words], [table], drawn, claims=claims)
+    return Findings([], [table], {"toy-weights": figure}, claims)
 
 
-def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixture:
-    """Mix some base means (B, V) by gamma weights, and learn the weights from the mixtures."""
+def draw_mixture(
+    means: np.ndarray, ways: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Mix some base means (B, V) by gamma weights, and learn the weights from the mixtures.
+
+    Returns the classes (b,) chosen, the true weights (b, N) and those learned (b, N) by each method.
+    """
     classes = rng.choice(len(means), min(CLASSES, len(means)), replace=False)
     truth = rng.gamma(SHAPE, size=(len(classes), ways))
     truth /= truth.sum(axis=0)
@@ -343,7 +311,7 @@ def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixt
     )
     nearest_two = (cost.argsort(axis=0).argsort(axis=0) < 2) / 2
     equal = np.full_like(truth, 1 / len(classes))
-    return Mixture(classes, truth, {OT_SCALED: scaled, OT_PUBLISHED: published, FREE_LUNCH: nearest_two, EQUAL: equal})
+    return classes, truth, {OT_SCALED: scaled, OT_PUBLISHED: published, FREE_LUNCH: nearest_two, EQUAL: equal}
 
 
 def correlation(truth: np.ndarray, learned: np.ndarray) -> float:
