@@ -18,10 +18,9 @@ evaluations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from hotshot.bank.covariances import Covariances, Dense, Factored, diagonal
 from hotshot.errors import ParameterError
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
+from hotshot.method.heads.optimiser import Minimum, Point, minimise
 
 # Arrays (Gaussians, N, N) that one evaluation holds, and the most bytes of them.
 ARRAYS, MOST_BYTES = 6, 2**33
@@ -39,11 +39,6 @@ MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
 # In units of the penalty: beyond it the penalty is below the tolerance of single precision.
 LARGEST_SINGLE_CURVATURE = 1e6
-# Pairs of steps that the optimiser remembers, and settings of its line search.
-MEMORY = 12
-MAX_ITERATIONS = 500
-SHORTEN = 0.3
-SHORTEST = 1e-8
 
 
 @dataclass(frozen=True)
@@ -93,14 +88,6 @@ class HeadProblem:
             return self.points
         ray = np.append(self.ray, 0).astype(self.points.dtype)
         return np.concatenate([self.points, np.broadcast_to(ray, (len(self.points), 1, len(ray)))], axis=1)
-
-
-@dataclass(frozen=True)
-class Point:
-    """Value (tasks,) and gradient (tasks, N, V + 1) of an objective, and what its metric needs (tasks, …)."""
-
-    value: np.ndarray
-    gradient: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -192,12 +179,8 @@ def bound_objective(problem: HeadProblem, theta: np.ndarray) -> BoundPoint:
     logits = problem.points @ theta.swapaxes(1, 2)
     margins = logits - np.sum(logits * members, axis=2, keepdims=True)
     margins[:, some] += variances / 2
-    peak = margins.max(axis=2, keepdims=True)
-    probabilities = np.exp(margins - peak)
-    totals = probabilities.sum(axis=2, keepdims=True)
-    probabilities /= totals
-    losses = counts * (peak + np.log(totals))
-    value = losses.sum(axis=(1, 2)) + np.sum(weights * weights, axis=(1, 2)) / (2 * C)
+    losses, probabilities = losses_and_probabilities(margins)
+    value = (counts * losses).sum(axis=(1, 2)) + np.sum(weights * weights, axis=(1, 2)) / (2 * C)
 
     # d v_j / d A = (e_j - e_y)(e_j - e_y)', weighed by half the probability of j.
     p = probabilities[:, some]
@@ -240,6 +223,16 @@ def apply_metric(problem: HeadProblem, at: BoundPoint, x: np.ndarray) -> np.ndar
     return np.asarray(direct - inverse * (rays.swapaxes(2, 3) @ along)[..., 0])
 
 
+def losses_and_probabilities(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log sum_j exp(margin_j) (…, 1) and the softmax of margins (…, N), in their memory: they may be large."""
+    peak = margins.max(axis=-1, keepdims=True)
+    margins -= peak
+    np.exp(margins, out=margins)
+    totals = margins.sum(axis=-1, keepdims=True)
+    margins /= totals
+    return peak + np.log(totals), margins
+
+
 def symmetric_penalty(C: float, n_classes: int) -> float:
     """C for one vector per class; with two, scikit-learn fits one vector, and two opposite halves cost half as much."""
     return C / 2 if n_classes == 2 else C
@@ -260,99 +253,3 @@ def _combine(coefficients: np.ndarray | None, matrices: np.ndarray) -> np.ndarra
     flat: np.ndarray = coefficients @ matrices.reshape(tasks, count, rows * columns)
     return flat.reshape(tasks, -1, rows, columns)
 
-
-# --- the optimiser, for any objective at theta (tasks, N, V + 1) ---
-
-# Its metric is the inverse of a positive approximation of the Hessian at a point, times x (tasks, N, V + 1).
-Objective = Callable[[np.ndarray], Any]
-Metric = Callable[[Any, np.ndarray], np.ndarray]
-# Pairs of steps that are remembered: step, change of the gradient, and the inverse of their product (tasks,).
-Memory = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Minimum:
-    """Theta (tasks, N, V + 1), the point there, which tasks converged (tasks,), and the number of iterations."""
-
-    theta: np.ndarray
-    point: Any
-    converged: np.ndarray
-    iterations: int
-
-
-def minimise(objective: Objective, metric: Metric, theta: np.ndarray, tolerance: float | None = None) -> Minimum:
-    """Minimise from ``theta``; every task has its own line search and stopping.
-
-    A task has converged when the decrease that its metric predicts is below ``tolerance`` times its value
-    (default 1e-8, or 1e-6 in single precision).
-    """
-    noise, usual_tolerance = (3e-7, 1e-6) if theta.dtype == np.float32 else (1e-15, 1e-8)
-    tolerance = usual_tolerance if tolerance is None else tolerance
-    here = objective(theta)
-    if not np.isfinite(here.value).all():
-        raise FloatingPointError
-    direction, slope, is_sound = _downhill(here, metric(here, -here.gradient))
-    length = np.ones_like(slope)
-    converged = is_sound & (-slope <= tolerance * np.abs(here.value))
-    stuck = np.zeros_like(converged)
-    memory: Memory = []
-
-    iteration = 0
-    while iteration < MAX_ITERATIONS and not (converged | stuck).all():
-        iteration += 1
-        resting = converged | stuck
-        step = np.where(resting, 0, length)[:, None, None] * direction
-        there = objective(theta + step)
-        is_enough = here.value - there.value >= -1e-4 * length * slope - noise * np.abs(here.value)
-        accepted = is_enough & ~resting
-        stuck |= ~is_enough & ~resting & (length < SHORTEST)
-
-        change = there.gradient - here.gradient
-        overlap = _dot(step, change)
-        # A pair of a refused step, or one without curvature, is not used.
-        is_curved = accepted & (overlap > 1e-12 * np.sqrt(_dot(step, step) * _dot(change, change)))
-        if is_curved.any():
-            memory = [
-                *memory[-MEMORY + 1 :],
-                (step, change, np.where(is_curved, 1 / np.where(is_curved, overlap, 1), 0)),
-            ]
-        theta = _where(accepted, theta + step, theta)
-        here = type(here)(*(_where(accepted, getattr(there, f.name), getattr(here, f.name)) for f in fields(here)))
-        proposed, proposed_slope, is_sound = _downhill(here, _direction(metric, here, memory))
-        direction = _where(accepted, proposed, direction)
-        slope = np.where(accepted, proposed_slope, slope)
-        length = np.where(accepted, 1, length * SHORTEN).astype(theta.dtype)
-        converged |= accepted & is_sound & (-slope <= tolerance * np.abs(here.value))
-    return Minimum(theta, here, converged, iteration)
-
-
-def _direction(metric: Metric, here: Point, memory: Memory) -> np.ndarray:
-    """The two-loop recursion of L-BFGS, around the metric at this point."""
-    direction = -here.gradient
-    coefficients = []
-    for step, change, rho in reversed(memory):
-        coefficients.append(rho * _dot(step, direction))
-        direction = direction - coefficients[-1][:, None, None] * change
-    direction = metric(here, direction)
-    for (step, change, rho), alpha in zip(memory, reversed(coefficients), strict=True):
-        direction = direction + (alpha - rho * _dot(change, direction))[:, None, None] * step
-    return direction
-
-
-def _downhill(here: Point, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The direction of each task if it leads downhill, else its negative gradient; its slope; and whether it does."""
-    slope = _dot(here.gradient, direction)
-    is_sound = slope <= 0
-    if is_sound.all():
-        return direction, slope, is_sound
-    direction = _where(is_sound, direction, -here.gradient)
-    return direction, _dot(here.gradient, direction), is_sound
-
-
-def _where(tasks: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Arrays (tasks, …): x for the marked tasks, y for the others."""
-    return x if tasks.all() else np.where(tasks.reshape(-1, *[1] * (x.ndim - 1)), x, y)
-
-
-def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.asarray(np.sum(x * y, axis=(1, 2)))
