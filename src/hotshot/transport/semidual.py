@@ -76,7 +76,7 @@ def wanted_columns(b: Array, potential: Array, strength: Array | None) -> tuple[
 
 
 def newton(
-    cost: Array, a: Array, b: Array, strength: Array | None, *, tolerance: float, max_iterations: int
+    cost: Array, a: Array, b: Array, strength: Array | None, tolerance: float, max_iterations: int
 ) -> BlockSolution:
     """Solve P problems at once, each with its own damping, epsilon scaling and stopping.
 

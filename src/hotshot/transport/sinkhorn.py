@@ -22,7 +22,7 @@ NOTHING = -1e30
 
 
 def sinkhorn(
-    cost: Array, a: Array, b: Array, strength: Array | None, *, tolerance: float, max_iterations: int
+    cost: Array, a: Array, b: Array, strength: Array | None, tolerance: float, max_iterations: int
 ) -> BlockSolution:
     """Solve P problems at once; the parameters are those of ``newton``."""
     xp = namespace(cost, a, b)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -39,38 +39,31 @@ class Status(IntEnum):
     'The plan meets both marginals to the tolerance.'
     """
 
-    explanation: str
+    CONVERGED = 0
+    MAX_ITERATIONS = 1
+    NOT_FINITE = 2
+    BAD_MASS = 3
+    UNBALANCED = 4
 
-    def __new__(cls, value: int, explanation: str = "") -> Status:
-        """A member of this number."""
-        member = int.__new__(cls, value)
-        member._value_ = value
-        member.explanation = explanation
-        return member
+    @property
+    def explanation(self) -> str:
+        """One sentence."""
+        return EXPLANATIONS[self]
 
-    CONVERGED = 0, "The plan meets both marginals to the tolerance."
-    MAX_ITERATIONS = (
-        1,
-        "The iterations ran out before the marginals were met, because epsilon is tiny compared to the range of "
-        "the costs or the tolerance is below what the precision of the numbers allows: raise epsilon, "
-        "the tolerance or max_iterations, or pass float64.",
-    )
-    NOT_FINITE = (
-        2,
-        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the range of the costs is too "
-        "many epsilons for the precision of the numbers, so nothing was transported: the plan is zero; remove or "
-        "repair those entries, or raise epsilon.",
-    )
-    BAD_MASS = (
-        3,
-        "The marginals are negative, empty or of different totals, so nothing was transported: the plan "
-        "is zero; pass non-negative marginals of equal, positive total.",
-    )
-    UNBALANCED = (
-        4,
-        "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this plan has the "
-        "total of a and the proportions of b; scale the marginals to one total, or raise the tolerance.",
-    )
+
+EXPLANATIONS = {
+    Status.CONVERGED: "The plan meets both marginals to the tolerance.",
+    Status.MAX_ITERATIONS: "The iterations ran out before the marginals were met, because epsilon is tiny compared to "
+    "the range of the costs or the tolerance is below what the precision of the numbers allows: raise epsilon, the "
+    "tolerance or max_iterations, or pass float64.",
+    Status.NOT_FINITE: "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the range of the "
+    "costs is too many epsilons for the precision of the numbers, so nothing was transported: the plan is zero; remove "
+    "or repair those entries, or raise epsilon.",
+    Status.BAD_MASS: "The marginals are negative, empty or of different totals, so nothing was transported: the plan is "
+    "zero; pass non-negative marginals of equal, positive total.",
+    Status.UNBALANCED: "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this "
+    "plan has the total of a and the proportions of b; scale the marginals to one total, or raise the tolerance.",
+}
 
 
 @dataclass(frozen=True)
@@ -194,8 +187,9 @@ def solve(
     >>> solution.converged
     True
     """
-    _check_parameters(epsilon, method, tolerance, max_iterations)
-    epsilon = float(epsilon)
+    if not isinstance(method, str) or method not in ("auto", *SOLVERS):
+        raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
+    epsilon = _positive("epsilon", epsilon)
     cost = as_floats(cost, "cost")
     if cost.ndim < 2 or 0 in cost.shape:
         raise InputError(
@@ -208,21 +202,22 @@ def solve(
     a = xp.reshape(_marginal(a, "a", batch, rows, cost), (problems, rows))
     b = xp.reshape(_marginal(b, "b", batch, columns, cost), (problems, columns))
     strength = None if relaxation is None else _strength(relaxation, epsilon, batch, cost)
-    flat_cost = xp.reshape(cost, (problems, rows, columns))
-    status, mass, imbalance = _inspect(flat_cost, a, b, epsilon, strength is not None)
-    is_sound = status == int(Status.CONVERGED)
-    if not bool(xp.all(is_sound)):
-        flat_cost = xp.where(is_sound[:, None, None], flat_cost, xp.zeros_like(flat_cost))
-        a, b = (xp.where(is_sound[:, None], x, xp.full_like(x, 1.0 / x.shape[1])) for x in (a, b))
-    total_a = xp.sum(a, axis=1, keepdims=True)
-    a, b = a / total_a, b / (xp.sum(b, axis=1, keepdims=True) if strength is None else total_a)
-
     if method == "auto":
         small_side = columns if strength is not None else min(rows, columns)
         method = "newton" if small_side <= LARGEST_NEWTON_SIDE else "sinkhorn"
-    if tolerance is None:
-        tolerance = 1e-5 if is_single(cost) else 1e-9
-    limits = {"tolerance": tolerance, "max_iterations": int(max_iterations or MAX_ITERATIONS[method])}
+    usual_tolerance = 1e-5 if is_single(cost) else 1e-9
+    tolerance = usual_tolerance if tolerance is None else _positive("tolerance", tolerance)
+    most = MAX_ITERATIONS[method] if max_iterations is None else _positive("max_iterations", max_iterations, whole=True)
+
+    flat_cost = xp.reshape(cost, (problems, rows, columns))
+    status, imbalance = _inspect(flat_cost, a, b, epsilon, strength is not None)
+    is_sound = status == int(Status.CONVERGED)
+    if not bool(xp.all(is_sound)):
+        # In place of problems that cannot be solved, some that can.
+        flat_cost = xp.where(is_sound[:, None, None], flat_cost, xp.zeros_like(flat_cost))
+        a, b = (xp.where(is_sound[:, None], x, xp.full_like(x, 1.0 / x.shape[1])) for x in (a, b))
+    mass = xp.sum(a, axis=1, keepdims=True)
+    a, b = a / mass, b / (xp.sum(b, axis=1, keepdims=True) if strength is None else mass)
     is_transposed = strength is not None or columns <= rows
     large, small = (a, b) if is_transposed else (b, a)
     if is_transposed:
@@ -232,8 +227,8 @@ def solve(
     parts = []
     for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
         marginals = large[block, ...], small[block, ...], None if strength is None else strength[block]
-        solution, *values = _solve_block(method, flat_cost[block, ...], *marginals, epsilon, limits)
-        multiply_into(plan[block, ...], xp.astype(solution.plan, cost.dtype, copy=False), mass[block, None, None])
+        solution, *values = _solve_block(method, flat_cost[block, ...], *marginals, epsilon, tolerance, int(most))
+        multiply_into(plan[block, ...], xp.astype(solution.plan, cost.dtype, copy=False), mass[block, :, None])
         parts.append((*values, xp.full(values[0].shape, solution.iterations, device=cost.device), solution.converged))
     moved, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*parts, strict=True))
 
@@ -243,37 +238,27 @@ def solve(
     if not bool(xp.all(is_sound)):
         plan = xp.where(is_sound[:, None, None], plan, xp.zeros_like(plan))
     slack = ROUNDING * float(xp.finfo(cost.dtype).eps)
-    converged = converged & (error <= 2 * tolerance + slack)
     status = xp.where(is_sound & (imbalance > max(tolerance, slack)), int(Status.UNBALANCED), status)
-    status = xp.where(is_sound & ~converged, int(Status.MAX_ITERATIONS), status)
+    is_met = converged & (error <= 2 * tolerance + slack)
+    status = xp.where(is_sound & ~is_met, int(Status.MAX_ITERATIONS), status)
 
     def or_infinite(value: Array) -> Array:
         return xp.reshape(xp.where(is_sound, value, xp.full_like(value, float("inf"))), tuple(batch))
 
     return Solution(
         plan=xp.reshape(xp.matrix_transpose(plan) if is_transposed else plan, cost.shape),
-        cost=or_infinite(moved * mass),
+        cost=or_infinite(moved * mass[:, 0]),
         marginal_error=or_infinite(error + imbalance),
         iterations=xp.reshape(iterations, tuple(batch)),
         status=xp.reshape(status, tuple(batch)),
     )
 
 
-def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
-    if not _is_positive(epsilon):
-        raise ParameterError(
-            f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
-        )
-    if not isinstance(method, str) or method not in ("auto", *SOLVERS):
-        raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
-    if tolerance is not None and not _is_positive(tolerance):
-        raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
-    if max_iterations is not None and not (_is_positive(max_iterations) and max_iterations == int(max_iterations)):
-        raise ParameterError(f"max_iterations must be a positive integer, got {max_iterations!r}.")
-
-
-def _is_positive(x: Any) -> bool:
-    return isinstance(x, numbers.Real) and not isinstance(x, bool) and 0 < float(x) < math.inf
+def _positive(name: str, value: Any, *, whole: bool = False) -> float:
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    if not is_number or (whole and value != int(value)):
+        raise ParameterError(f"{name} must be a positive, {'whole' if whole else 'finite'} number, got {value!r}.")
+    return float(value)
 
 
 def _strength(relaxation: Any, epsilon: float, batch: Sequence[int], cost: Array) -> Array:
@@ -303,10 +288,10 @@ def _marginal(mass: Array | None, name: str, batch: Sequence[int], size: int, co
         raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
 
-def _inspect(cost: Array, a: Array, b: Array, epsilon: float, is_relaxed: bool) -> tuple[Array, Array, Array]:
-    """Status, mass and imbalance of each problem (P,): NOT_FINITE or BAD_MASS if it cannot be solved, else CONVERGED.
+def _inspect(cost: Array, a: Array, b: Array, epsilon: float, is_relaxed: bool) -> tuple[Array, Array]:
+    """NOT_FINITE or BAD_MASS for problems that cannot be solved (P,), else CONVERGED, and the imbalance (P,).
 
-    The mass is the total of ``a``; the imbalance is the share by which that of ``b`` differs, if it may not.
+    That is the share by which the total of ``b`` differs from that of ``a``, if it may not.
     """
     xp = namespace(cost)
     # An epsilon without a reciprocal divides no cost, not even 0.
@@ -317,18 +302,22 @@ def _inspect(cost: Array, a: Array, b: Array, epsilon: float, is_relaxed: bool) 
         is_finite = is_finite & xp.all(xp.isfinite(marginal), axis=1)
         has_mass = has_mass & xp.all(marginal >= 0, axis=1) & (xp.sum(marginal, axis=1) > 0)
     total = xp.sum(a, axis=1)
-    imbalance = xp.abs(total - xp.sum(b, axis=1)) / total
-    if is_relaxed:
-        imbalance = xp.zeros_like(total)
-    is_sound = is_finite & has_mass & (imbalance <= (1e-4 if is_single(cost) else 1e-6))
-    status = xp.zeros(total.shape, dtype=xp.int64, device=cost.device)
-    status = xp.where(is_finite, xp.where(is_sound, status, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
-    nothing = xp.zeros_like(total)
-    return status, xp.where(is_sound, total, nothing), xp.where(is_sound, imbalance, nothing)
+    imbalance = xp.zeros_like(total) if is_relaxed else xp.abs(total - xp.sum(b, axis=1)) / total
+    has_mass = has_mass & (imbalance <= (1e-4 if is_single(cost) else 1e-6))
+    status = xp.full(total.shape, int(Status.CONVERGED), device=cost.device)
+    status = xp.where(has_mass, status, int(Status.BAD_MASS))
+    return xp.where(is_finite, status, int(Status.NOT_FINITE)), imbalance
 
 
 def _solve_block(
-    method: str, cost: Array, large: Array, small: Array, strength: Array | None, epsilon: float, limits: dict[str, Any]
+    method: str,
+    cost: Array,
+    large: Array,
+    small: Array,
+    strength: Array | None,
+    epsilon: float,
+    tolerance: float,
+    max_iterations: int,
 ) -> tuple[BlockSolution, Array, Array]:
     """The solution of P problems of unit mass, their costs and their marginal errors (P,).
 
@@ -346,7 +335,7 @@ def _solve_block(
     relative = xp.empty(cost.shape, dtype=cost.dtype, device=cost.device)
     multiply_into(relative, cost, 1 / epsilon)
     relative -= lowest[:, None, None] / epsilon
-    solution = SOLVERS[method](relative, large, small, strength, **limits)
+    solution = SOLVERS[method](relative, large, small, strength, tolerance, max_iterations)
     columns = xp.sum(solution.plan, axis=2)
     error = xp.sum(xp.abs(columns - solution.wanted), axis=1)
     error = error + xp.sum(xp.abs(xp.sum(solution.plan, axis=1) - large), axis=1)
