@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import logsumexp
 
 from hotshot import HOTClassifier
 from hotshot.bank import BaseClasses, Space
@@ -12,6 +13,7 @@ from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import calibrate
 from hotshot.method.heads import HEADS, Training
 from hotshot.method.heads.bound import HeadProblem, head_problem
+from hotshot.method.heads.diagonal import DiagonalProblem
 from hotshot.method.high_level import transfer_weights
 
 RAGGED = (7, 12, 3, 30, 1, 13)
@@ -125,6 +127,25 @@ def random_problem(n_classes=3, width=4, per_class=1, shots=1, tasks=2, spread=1
         n_gaussians=n_gaussians,
         spectrum=np.einsum("tgvv->v", covariances) / (tasks * n_gaussians),
         C=C,
+    )
+
+
+def diagonal_problem(seed=0, n_points=20, n_new=3, n_old=5, width=4):
+    """Samples of old and new classes, and four Gaussians of new ones; the levels of old classes are those of rows."""
+    rng = np.random.default_rng(seed)
+    ones, old = np.ones((n_points, 1)), rng.normal(size=(n_old, width + 1))
+    points = np.concatenate([rng.normal(size=(n_points, width)), ones], axis=1)
+    return DiagonalProblem(
+        points=points,
+        labels=rng.integers(n_new + (n_old > 0), size=n_points),
+        counts=rng.random(n_points),
+        levels=logsumexp(points @ old.T, axis=1) if n_old else np.full(n_points, -np.inf),
+        means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1),
+        variances=rng.random((4, width)),
+        mean_labels=np.array([0, 1, 2, 1]),
+        mean_counts=1 + rng.random(4),
+        old=old,
+        C=1.3,
     )
 
 

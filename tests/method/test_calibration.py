@@ -22,7 +22,7 @@ from few_shot_problems import (
 )
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
-from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, own_parts, own_shares, prior_certainty
+from hotshot.method.calibration import MEAN_RULES, class_targets, own_parts, own_shares, prior_certainty
 from hotshot.method.heads.bound import bound_objective
 
 B = len(RAGGED)
@@ -114,11 +114,6 @@ def test_class_targets_are_the_means_of_their_support_samples():
             own = [x for x, label in zip(support[t], labels[t], strict=True) if label == c]
             np.testing.assert_allclose(got[t, c], sum(own) / len(own), rtol=1e-12)
             assert shots[t, c] == len(own)
-
-
-def test_automatic_mix_falls_with_the_shots():
-    got = automatic_mix(np.array([[1.0, 2.0, 5.0]]))
-    np.testing.assert_allclose(got, [[0.7, 0.7 / 1.3, 0.7 / 2.2]], rtol=1e-12)
 
 
 def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no_mean():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from hotshot.arrays import one_hot
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.high_level import neighbours
-from hotshot.model.two_covariances import two_covariances
+from hotshot.model.two_covariances import shrinkage, two_covariances
 
 # Share of the base classes at one shot, in the authors' program.
 PRIOR_SHARE = 0.7
@@ -28,19 +29,10 @@ ALPHA_RULES = ("entries", "diagonal")
 
 @dataclass(frozen=True)
 class CalibratedGaussians:
-    """Gaussians for a batch of tasks.
+    """G Gaussians for each task: means (tasks, G, V), weights of base covariances (tasks, G, B), classes (tasks, G).
 
-    Attributes
-    ----------
-    means : array (tasks, Gaussians, V)
-    weights : array (tasks, Gaussians, B)
-        Weights of the base covariances.
-    labels : integer array (tasks, Gaussians)
-        Class of each Gaussian, counted from 0.
-    ray : array (V,) or None
-        d of the matrix d d' that alpha in every entry adds to every covariance.
-    variances : array (V,) or None
-        What alpha on the diagonal adds to every covariance.
+    ``ray`` (V,) is d of the matrix d d' that alpha in every entry adds to every covariance; ``variances`` (V,) are what
+    alpha on the diagonal adds.
     """
 
     means: np.ndarray
@@ -76,7 +68,11 @@ def mix_rule(
     base: PreparedBase, lent: np.ndarray, targets: np.ndarray, shots: np.ndarray, method: Method
 ) -> np.ndarray:
     r""":math:`m \bar\mu_n + (1 - m) x_n`."""
-    share = float(method.mix) if method.mix != "auto" else automatic_mix(shots, prior_certainty(len(base.means)))
+    share: Any = method.mix
+    if share == "auto":
+        # The share of base classes of certainty q falls with the number of shots K: 0.7 q / (0.7 q + 0.3 K).
+        certainty = PRIOR_SHARE * prior_certainty(len(base.means))
+        share = certainty / (certainty + (1 - PRIOR_SHARE) * shots)
     share = np.asarray(share, dtype=targets.dtype)[..., None]
     return np.asarray(share * lent + (1 - share) * targets)
 
@@ -99,8 +95,8 @@ def posterior_rule(
     ``prior_certainty``.
     """
     two, certainty = two_covariances(base, within), prior_certainty(len(base.means))
-    shrinkage = two.ratios / (two.ratios + certainty / shots[..., None]) if certainty else 1.0
-    shrunk = two.restored(two.rotated(targets - lent) * shrinkage)
+    towards = shrinkage(two.ratios, shots, certainty) if certainty else 1.0
+    shrunk = two.restored(two.rotated(targets - lent) * towards)
     return np.asarray(share * (lent + shrunk) + (1 - share) * mix_rule(base, lent, targets, shots, method))
 
 
@@ -137,11 +133,6 @@ MEAN_RULES = {
 }
 
 
-def automatic_mix(shots: np.ndarray, certainty: float = 1.0) -> np.ndarray:
-    """:math:`m = 0.7 q / (0.7 q + 0.3 K)`: share of base classes of certainty q, falling with the number of shots K."""
-    return np.asarray(PRIOR_SHARE * certainty / (PRIOR_SHARE * certainty + (1 - PRIOR_SHARE) * shots))
-
-
 def prior_certainty(n_classes: int) -> float:
     r"""Variance between classes, over that of a new class mean if it is estimated from B base classes.
 
@@ -165,17 +156,15 @@ def calibrate(
 ) -> CalibratedGaussians:
     """Calibrated Gaussians: eq. 10, by one of the ``MEAN_RULES``.
 
-    Targets (tasks, Gaussians, V) are support samples or class means in the space of the bank, with their class and its
-    number of support samples (tasks, Gaussians) and their transfer weights (tasks, B, Gaussians).
+    Targets (tasks, G, V) are support samples or class means in the space of the bank, with their class and its number
+    of support samples (tasks, G) and their transfer weights (tasks, B, G).
     """
     rule, weights = MEAN_RULES[method.mean_rule], transfer.swapaxes(1, 2)
     means = rule.mean(base, weights @ base.means, targets, shots, method)
     weights = weights / len(base.means) if rule.is_printed else weights
-    ray = variances = None
-    if method.alpha and method.alpha_rule == "entries":
-        ray = method.alpha**0.5 * base.ones
-    elif method.alpha:
-        variances = np.full_like(base.ones, method.alpha)
+    in_entries = method.alpha_rule == "entries"
+    ray = method.alpha**0.5 * base.ones if method.alpha and in_entries else None
+    variances = np.full_like(base.ones, method.alpha) if method.alpha and not in_entries else None
     return CalibratedGaussians(means, weights, labels, ray, variances)
 
 

@@ -24,19 +24,11 @@ ALL_UP_TO, RETRIEVED = 512, 100
 
 @dataclass(frozen=True)
 class Transfer:
-    """Transfer weights of the targets of a batch of tasks, and the transport that they come from.
+    """Transfer weights of targets (tasks, B, targets), whose columns sum to 1, and the transport that they come from.
 
-    Attributes
-    ----------
-    weights : array (tasks, B, targets)
-        Transfer weights: columns sum to 1.
-    cost : array (tasks, B, targets)
-        Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9. Rows of base
-        classes that retrieval left out of a task are undefined.
-    plan : array (tasks, B, targets) or None
-        High-level plan T_bn; None for the nearest means.
-    statuses : array (tasks, problems)
-        Status of every transport problem.
+    ``cost`` and ``plan`` (tasks, B, targets) are those of the high-level transport: for the hierarchical cost C_bn of
+    eq. 9, and T_bn. Rows of base classes that retrieval left out of a task are undefined; the plan is None for the
+    nearest means. ``statuses`` (tasks, problems) are those of all transport problems.
     """
 
     weights: np.ndarray
@@ -50,20 +42,22 @@ def transfer_weights(base: PreparedBase, targets: np.ndarray, method: Method) ->
 
     With ``n_retrieved`` the transport runs over all classes that are near some target, and each target keeps its own.
     """
-    n_classes = base.means.shape[0]
+    n_classes, n_retrieved = len(base.means), method.n_retrieved
     if method.cost == NEAREST:
-        return nearest_weights(base, targets, neighbours(method.n_retrieved, n_classes))
-    near, mass = None, None
-    n_retrieved = method.n_retrieved
+        return nearest_weights(base, targets, neighbours(n_retrieved, n_classes))
     if n_retrieved == "auto":
         n_retrieved = None if n_classes <= ALL_UP_TO else RETRIEVED
+    near: np.ndarray | None = None
+    lends: np.ndarray | None = None
+    mass = None
     if n_retrieved is not None and int(n_retrieved) < n_classes:
         proxy = COSTS[COSTS[method.cost].proxy or method.cost].between
         assert proxy is not None
         near = _nearest(proxy(base, targets), int(n_retrieved))
-        lends = near.any(axis=2).astype(targets.dtype)
-        mass = lends / lends.sum(axis=1, keepdims=True)
-    cost, statuses = class_costs(base, targets, method, near)
+        lends = np.any(near, axis=2)
+        mass = lends.astype(targets.dtype)
+        mass /= mass.sum(axis=1, keepdims=True)
+    cost, statuses = class_costs(base, targets, method, lends)
     solution = solve(cost, mass, epsilon=method.epsilon).raise_for_status()
     weights = targets.shape[1] * solution.plan
     if near is not None:

@@ -39,11 +39,10 @@ def mean_cosine(base: PreparedBase, targets: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Cost:
-    """An entry of ``COSTS``.
+    """An entry of ``COSTS``: the cost (tasks, B, targets) from a bank and targets (tasks, targets, V).
 
-    ``between`` computes the cost (tasks, B, targets) in the published scale from a bank and targets (tasks, targets,
-    V); None is the cost that transport learns, whose ``proxy`` takes its place where there are no samples, and to
-    retrieve the nearest base classes. ``over_targets`` tells whether that scale is divided by the number of targets.
+    ``over_targets`` tells whether its published scale is divided by the number of targets. None is the cost that
+    transport learns; its ``proxy`` takes its place where there are no samples, and to retrieve the nearest classes.
     """
 
     between: Callable[[PreparedBase, np.ndarray], np.ndarray] | None
@@ -67,12 +66,11 @@ COSTS = {
 
 
 def class_costs(
-    base: PreparedBase, targets: np.ndarray, method: Method, near: np.ndarray | None = None
+    base: PreparedBase, targets: np.ndarray, method: Method, lends: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The method's cost (tasks, B, targets), and the statuses of its low-level problems (any number of them).
 
-    With ``near`` (tasks, B, targets) only classes that are near some target of a task are compared with them; the cost
-    of the others is arbitrary.
+    The transport learns it only for base classes that may lend in a task (tasks, B): the others get arbitrary numbers.
     """
     entry = COSTS[method.cost]
     statuses = np.empty((len(targets), 0), dtype=np.int64)
@@ -83,25 +81,22 @@ def class_costs(
             f"The base classes keep no samples, which the {method.cost} cost needs: pass cost='mean-cosine', "
             "or a bank with samples."
         )
-    elif near is None:
+    elif lends is None:
         cost, statuses = learned_cost(base.buckets, targets, method.epsilon)
     else:
-        of_tasks = [
-            _cost_of_some(base.buckets, targets[i : i + 1], method.epsilon, lends)
-            for i, lends in enumerate(np.any(near, axis=2))
+        # Each task has its own classes. The others get the numbers of the first of them, to stay in its range.
+        tasks = [
+            learned_cost(_lending(base.buckets, x), targets[i : i + 1], method.epsilon) for i, x in enumerate(lends)
         ]
-        cost, statuses = (np.concatenate(parts) for parts in zip(*of_tasks, strict=True))
+        places = np.where(lends, np.cumsum(lends, axis=1) - 1, 0)
+        cost = np.stack([cost[0, place] for (cost, _), place in zip(tasks, places, strict=True)])
+        statuses = np.stack([status[0, place] for (_, status), place in zip(tasks, places, strict=True)])
     if method.cost_scale == "over-targets" and not entry.over_targets:
         cost = cost / targets.shape[1]
     return cost, statuses
 
 
-def _cost_of_some(
-    buckets: Sequence[Bucket], targets: np.ndarray, epsilon: float, lends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """``learned_cost`` of one task for the classes that lend (B,); the others get the numbers of the first of them."""
+def _lending(buckets: Sequence[Bucket], lends: np.ndarray) -> list[Bucket]:
+    """The samples of the classes that lend (B,)."""
     rows = [np.flatnonzero(lends[bucket.classes]) for bucket in buckets]
-    some = [Bucket(b.classes[r], b.units[r], b.mass[r]) for b, r in zip(buckets, rows, strict=True) if len(r)]
-    cost, status = learned_cost(some, targets, epsilon)
-    place = np.where(lends, np.cumsum(lends) - 1, 0)
-    return cost[:, place], status[:, place]
+    return [Bucket(b.classes[r], b.units[r], b.mass[r]) for b, r in zip(buckets, rows, strict=True) if len(r)]

@@ -82,22 +82,30 @@ def estimate(
     return TwoCovariances(*(x.astype(means.dtype) for x in (deviations, axes, np.maximum(ratios, 0))))
 
 
-def posterior(
-    ratios: np.ndarray, centre: np.ndarray, means: np.ndarray, shots: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Mean :math:`m + \frac{\Lambda}{\Lambda + 1/K} (\bar x - m)` and variances of class means (..., V).
+def shrinkage(ratios: np.ndarray, shots: np.ndarray | float, certainty: float = 1.0) -> np.ndarray:
+    r""":math:`\Lambda / (\Lambda + q / K)` (..., V): how far K samples (...,) move a class mean from its prior mean.
 
-    They are given the means (..., V) of the samples of each class, whose numbers are ``shots`` (...,).
+    The variance of class means around their prior means is that between base classes divided by the ``certainty`` q.
     """
-    shots = np.asarray(shots)[..., None]
-    return centre + ratios / (ratios + 1 / shots) * (means - centre), ratios / (shots * ratios + 1)
+    with np.errstate(divide="ignore"):
+        # Without samples, the noise of their mean is infinite.
+        noise = certainty / np.asarray(shots)[..., None]
+    return np.asarray(ratios / (ratios + noise))
+
+
+def posterior(
+    ratios: np.ndarray, prior: np.ndarray, means: np.ndarray, shots: np.ndarray | float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variances (..., V) of class means, of this prior mean (..., V), given the means of their samples."""
+    variances = ratios / (np.asarray(shots)[..., None] * ratios + 1)
+    return prior + shrinkage(ratios, shots) * (means - prior), variances
 
 
 def predictive(
-    ratios: np.ndarray, centre: np.ndarray, means: np.ndarray, shots: np.ndarray
+    ratios: np.ndarray, prior: np.ndarray, means: np.ndarray, shots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variances (..., V) of the next sample of each class."""
-    expected, variances = posterior(ratios, centre, means, shots)
+    expected, variances = posterior(ratios, prior, means, shots)
     return expected, 1 + variances
 
 

@@ -53,16 +53,24 @@ class Status(IntEnum):
 
 EXPLANATIONS = {
     Status.CONVERGED: "The plan meets both marginals to the tolerance.",
-    Status.MAX_ITERATIONS: "The iterations ran out before the marginals were met, because epsilon is tiny compared to "
-    "the range of the costs or the tolerance is below what the precision of the numbers allows: raise epsilon, the "
-    "tolerance or max_iterations, or pass float64.",
-    Status.NOT_FINITE: "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the range of the "
-    "costs is too many epsilons for the precision of the numbers, so nothing was transported: the plan is zero; remove "
-    "or repair those entries, or raise epsilon.",
-    Status.BAD_MASS: "The marginals are negative, empty or of different totals, so nothing was transported: the plan is "
-    "zero; pass non-negative marginals of equal, positive total.",
-    Status.UNBALANCED: "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this "
-    "plan has the total of a and the proportions of b; scale the marginals to one total, or raise the tolerance.",
+    Status.MAX_ITERATIONS: (
+        "The iterations ran out before the marginals were met, because epsilon is tiny compared to the range of the "
+        "costs or the tolerance is below what the precision of the numbers allows: raise epsilon, the tolerance or "
+        "max_iterations, or pass float64."
+    ),
+    Status.NOT_FINITE: (
+        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the range of the costs is too "
+        "many epsilons for the precision of the numbers, so nothing was transported: the plan is zero; remove or "
+        "repair those entries, or raise epsilon."
+    ),
+    Status.BAD_MASS: (
+        "The marginals are negative, empty or of different totals, so nothing was transported: the plan is zero; pass "
+        "non-negative marginals of equal, positive total."
+    ),
+    Status.UNBALANCED: (
+        "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this plan has the "
+        "total of a and the proportions of b; scale the marginals to one total, or raise the tolerance."
+    ),
 }
 
 

@@ -13,15 +13,10 @@ __all__ = ["HEADS", "Head", "Training"]
 
 @dataclass(frozen=True)
 class Head:
-    """An entry of ``HEADS``.
+    """An entry of ``HEADS``; ``in_batches`` tells whether many tasks take less time together than one by one.
 
-    Attributes
-    ----------
-    fit : function of a Training
-        Returns theta (tasks, N, V + 1), which tasks converged (tasks,), and the derivatives of the loss in the logits
-        of the calibrated means and the support samples (tasks, G + S, N), or None if it has none.
-    in_batches : bool
-        Whether many tasks are fitted together in less time than one by one.
+    ``fit`` returns theta (tasks, N, V + 1), which tasks converged (tasks,), and the derivatives of the loss in the
+    logits of the calibrated means and the support samples (tasks, G + S, N), or None if it has none.
     """
 
     fit: Callable[[Training], tuple[np.ndarray, np.ndarray, np.ndarray | None]]

@@ -224,7 +224,7 @@ def apply_metric(problem: HeadProblem, at: BoundPoint, x: np.ndarray) -> np.ndar
 
 
 def losses_and_probabilities(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log sum_j exp(margin_j) (…, 1) and the softmax of margins (…, N), in their memory: they may be large."""
+    """The log of summed exponentials (…, 1) and the softmax of margins (…, N), in their memory: they may be large."""
     peak = margins.max(axis=-1, keepdims=True)
     margins -= peak
     np.exp(margins, out=margins)
@@ -252,4 +252,3 @@ def _combine(coefficients: np.ndarray | None, matrices: np.ndarray) -> np.ndarra
     tasks, count, rows, columns = matrices.shape
     flat: np.ndarray = coefficients @ matrices.reshape(tasks, count, rows * columns)
     return flat.reshape(tasks, -1, rows, columns)
-

@@ -4,9 +4,9 @@ r"""The bound with a diagonal covariance for each Gaussian, whose cost is linear
     \min_W \sum_p n_p\, \ell_p + \sum_g n_g \log \sum_j \exp(m_j - m_y + v_j / 2) + \frac{1}{2C} \lVert W \rVert^2,
     \qquad v_j = \sum_v s_{gv} (W_{jv} - W_{yv})^2,
 
-as in ``hotshot.method.heads.bound``, where the cross-entropy :math:`\ell` of samples and the bound of Gaussians are over
-N classes, whose rows W are trained, and any number of old ones, whose rows are fixed. The old classes enter the loss of
-a sample only by their level, the log of their summed exponentials, which is computed once.
+as in ``hotshot.method.heads.bound``. The cross-entropy :math:`\ell` of samples and the bound of Gaussians are over N
+classes, whose rows W are trained, and any number of old ones, whose rows are fixed. The old classes enter the loss of a
+sample only by their level, the log of their summed exponentials, which is computed once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class DiagonalProblem:
     ``points`` (P, V + 1) are samples, with a last entry of 1; ``labels`` (P,) their classes from 0, or N for those of
     old classes; ``counts`` and ``levels`` (P,) their weights, and the levels of the old classes there, which are minus
     infinity without old classes. ``means`` (G, V + 1), ``variances`` (G, V), ``mean_labels`` and ``mean_counts`` (G,)
-    are Gaussians of the N classes; ``old`` (B, V + 1) are the fixed rows, whose levels depend on the variances. ``C`` is
-    the inverse strength of the penalty.
+    are Gaussians of the N classes; ``old`` (B, V + 1) are the fixed rows, whose levels there depend on the variances.
+    ``C`` is the inverse strength of the penalty.
     """
 
     points: np.ndarray
@@ -133,7 +133,7 @@ def less_labels(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _losses(exponents: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log sum_j exp(z_j - z_y) (n,) of exponents (n, classes), and their softmax, in their memory."""
+    """The losses log sum_j exp(z_j - z_y) (n,) of exponents z (n, classes), and their softmax, in their memory."""
     exponents -= exponents[np.arange(len(labels)), labels][:, None]
     losses, probabilities = losses_and_probabilities(exponents)
     return losses[:, 0], probabilities

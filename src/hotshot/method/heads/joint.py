@@ -42,18 +42,11 @@ ROUGH, EXACT = 1e-5, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
 
 @dataclass(frozen=True)
 class OldClasses:
-    """The classifier of the base classes, with samples to train and to evaluate new rows.
+    """The classifier of the base classes, theta (B, V + 1), with samples to train and to evaluate new rows.
 
-    Attributes
-    ----------
-    theta : array (B, V + 1)
-        Weights and, last, intercepts.
-    points, weights : arrays (P, V) and (P,)
-        Samples of all classes, and how many features each represents.
-    held_out, labels : arrays (H, V) and (H,)
-        Samples to evaluate with, and their classes.
-    without_held_out : OldClasses or None
-        The same, trained without the held-out samples; None if these are not among the points.
+    ``points`` (P, V) are samples of all classes, ``weights`` (P,) how many features each represents; ``held_out``
+    (H, V) and ``labels`` (H,) are samples to evaluate with. ``without_held_out`` is the same trained without these;
+    None if they are not among the points.
     """
 
     theta: np.ndarray
@@ -121,7 +114,7 @@ def train_old(
         points = base.transform(samples[places])
         weights = (method.n_generated / np.bincount(owners)[owners]).astype(points.dtype)
         if theta is None:
-            theta = _rows_alone(_with_ones(points), owners, weights, method.C, start)
+            theta = _old_rows(_with_ones(points), owners, weights, method.C, start)
         return OldClasses(theta, points, weights, held_out, labels)
 
     # Those that are held out come last: they are used where there is no other sample.
@@ -137,7 +130,7 @@ def _sorted_rows(members: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([np.sort(rows) for rows in members]), np.repeat(np.arange(len(members)), [*map(len, members)])
 
 
-def _rows_alone(
+def _old_rows(
     points: np.ndarray, labels: np.ndarray, weights: np.ndarray, C: float, start: np.ndarray | None
 ) -> np.ndarray:
     """Rows of classes (B, V + 1) trained on points (P, V + 1) with labels and weights (P,), from these or zeros."""
