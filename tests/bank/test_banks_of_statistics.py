@@ -71,7 +71,6 @@ NEEDS_SAMPLES = {
         "covariance='diagonal': use these parameters",
     ),
     "raw means": (lambda b: b.means, "a mean of raw features needs: save it with samples=True"),
-    "raw covariances": (lambda b: b.covariances, "a covariance of raw features needs"),
     "a centre": (lambda b: b.centre(0.5), "the centre of features to the power 0.5 needs"),
 }  # fmt: skip
 

@@ -323,7 +323,7 @@ BAD_PARTS = {
     "none": ([], {}, ParameterError, "partitions is empty"),
     "no such file": (parts_with("nowhere.npz"), {}, InputError, "nowhere.npz"),
     "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "Labels must be of one type"),
-    "no batch at all": ([lambda: iter(())], {}, InputError, "There are no samples yet"),
+    "no batch at all": ([lambda: iter(())], {}, InputError, "hold no samples: pass feature files"),
     "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
     "classifier weights": (
         parts_of(X, Y), {"sample_weights": "classifier"}, ParameterError, "sample_weights='uniform'",

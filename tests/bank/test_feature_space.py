@@ -12,7 +12,7 @@ import pytest
 from conftest import real_data
 from hotshot import BaseClasses
 from hotshot.bank.embedded import load_bank
-from hotshot.bank.statistics import FeatureSpace, feature_space
+from hotshot.bank.space import FeatureSpace, feature_space
 from hotshot.errors import InputError
 
 TASKS = 40

@@ -172,7 +172,7 @@ def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
 
 
 DESCRIPTIONS = {
-    "a class name appears twice": lambda d: d.update(names=[0, 1, 2, 3, 3]),
+    "names is invalid": lambda d: d.update(names=[0, 1, 2, 3, 3]),
     "number of axes differs": lambda d: d["spaces"][1]["space"].update(n_components=2),
     # In 64 bits these sum to the number of samples.
     "samples have shape": lambda d: d.update(counts=[2**62, 2**62, 2**62, 2**62 - 4, 18]),
@@ -314,7 +314,7 @@ def test_sample_weights_that_are_no_weights_are_refused(full_bank, change):
         tensors["base.buckets.0.mass"] = change(tensors["base.buckets.0.mass"])
 
     rewrite_content(full_bank, 0, spoil)
-    check_refused(full_bank, "sample weights of a class do not sum to 1")
+    check_refused(full_bank, "mass has a negative entry|sample weights of a class do not sum to 1")
 
 
 def test_content_nested_without_end_is_refused(bank_folder):

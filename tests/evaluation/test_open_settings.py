@@ -260,7 +260,8 @@ def test_names_that_are_base_and_new_are_refused():
 
 def test_banks_without_base_queries_are_refused(tmp_path):
     base, X, y = HARD
-    few = BaseClasses.from_samples(base.samples, base.names[base.labels], max_samples=4)
+    rows = [row for label in range(len(base.names)) for row in np.flatnonzero(base.labels == label)[:4]]
+    few = BaseClasses.from_samples(base.samples[rows], base.names[base.labels[rows]])
     with pytest.raises(InputError, match="No base class has 5 samples"):
         small("lda", (few, X, y), setting="generalised")
     base.save(tmp_path / "bank", samples=False, covariance="diagonal")

@@ -10,6 +10,7 @@ from test_table_experiments import feature_set
 
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, evaluate
+from hotshot.bank import class_covariances
 from hotshot.bank.embedded import load_bank
 from hotshot.evaluation.tables import Number
 from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, ablations, transport
@@ -177,7 +178,8 @@ def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once
     found, _ = transport.generate(setting, model, 0)
     task = setting.task()
     model.fit(setting.features.X[task.support], task.support_labels)
-    lent = np.einsum("nb,bvw->nvw", model.transfer_weights_, setting.features.base.covariances)
+    base = setting.features.base
+    lent = np.einsum("nb,bvw->nvw", model.transfer_weights_, class_covariances(base.samples, base.counts))
     for label, calibrated in enumerate(lent + model.alpha):
         # Rotated back from the axes of the method.
         features = found["generated"][found["generated_labels"] == label] @ model.transform_.axes.T

@@ -7,8 +7,8 @@ and kept with it.
 
 from hotshot.bank.bank import BaseClasses
 from hotshot.bank.building import ClassStatistics
-from hotshot.bank.space import PreparedBase, Space
-from hotshot.bank.statistics import Bucket, class_covariances, class_means, classifier_weights, pooled_covariance
+from hotshot.bank.covariances import Bucket, class_covariances, class_means, pooled_covariance
+from hotshot.bank.space import PreparedBase, Space, classifier_weights
 from hotshot.bank.store import is_bank
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -14,24 +14,28 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash, check_features, one_thread, slices
-from hotshot.bank.building import FORMS, Partition, bank_of_statistics, spool_samples
-from hotshot.bank.covariances import LOW_RANK
+from hotshot.bank.building import Partition, bank_of_statistics, spool_samples
+from hotshot.bank.covariances import LOW_RANK, class_means
 from hotshot.bank.space import (
     LEAST_HELD_OUT,
     LEAST_TO_CHOOSE,
+    ROWS_AT_ONCE,
+    FeatureSpace,
     PreparedBase,
     Space,
     choose_power,
+    feature_space,
     power_transform,
     prepare,
 )
-from hotshot.bank.statistics import ROWS_AT_ONCE, FeatureSpace, class_covariances, class_means, feature_space
 from hotshot.bank.store import DESCRIPTION, check_about, read_bank, write_bank
 from hotshot.errors import InputError, ParameterError, SharedClassWarning, warn_user
 from hotshot.files.atomic import replace_folder
 from hotshot.formatting import count, listing, quoted
 from hotshot.labels import check_labels, joined_labels
 
+# Forms of the covariances of a bank without samples.
+FORMS = (LOW_RANK, "dense", "diagonal", "pooled")
 # Most prepared spaces that a bank keeps; beyond it the least recently used is dropped.
 MOST_SPACES = 8
 # Keys of `about`: the extractor of the features, transforms applied to them, and whether the extractor was trained on
@@ -39,6 +43,7 @@ MOST_SPACES = 8
 EXTRACTOR, TRANSFORM, SEEN = "extractor", "transform", "seen_in_training"
 
 
+@dataclass(eq=False, repr=False)
 class BaseClasses:
     """Base classes: classes with many labelled samples, from which novel classes borrow means and covariances.
 
@@ -73,46 +78,30 @@ class BaseClasses:
     BaseClasses(2 classes, 20 samples, 4 features)
     """
 
-    def __init__(
-        self,
-        names: np.ndarray,
-        counts: np.ndarray,
-        samples: np.ndarray | None,
-        *,
-        n_features: int = 0,
-        dtype: np.dtype | None = None,
-        smallest: float | None = None,
-        about: Mapping[str, Any] | None = None,
-        spaces: Mapping[Space, PreparedBase] | None = None,
-        centres: Mapping[float, np.ndarray] | None = None,
-        choices: Mapping[str, Any] | None = None,
-        **from_file: Any,
-    ) -> None:
-        self.names, self.counts, self.samples, self.about = names, counts, samples, dict(about or {})
-        if samples is not None:
-            n_features, dtype = samples.shape[1], samples.dtype
-            # A loaded bank knows it: its samples are not read.
-            smallest = float(samples.min()) if smallest is None else smallest
-        self.n_features, self.dtype, self.smallest = n_features, np.dtype(dtype), float(smallest or 0.0)
-        # The bank in the spaces that it was prepared in, the last used last; those from a folder take no memory.
-        self.prepared = dict(spaces or {})
+    names: np.ndarray
+    counts: np.ndarray
+    samples: np.ndarray | None
+    about: dict[str, Any] = field(default_factory=dict)
+    # The bank in the spaces that it was prepared in, the last used last.
+    prepared: dict[Space, PreparedBase] = field(default_factory=dict)
+    # Means of all samples by power, and settings chosen on these classes, as JSON, by estimator.
+    centres: dict[float, np.ndarray] = field(default_factory=dict)
+    choices: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.samples is None:
+            axes = next(iter(self.prepared.values())).transform.axes
+            assert axes is not None
+            self.n_features, self.dtype = len(axes), axes.dtype
+        else:
+            self.n_features, self.dtype = self.samples.shape[1], self.samples.dtype
+        # Those from a folder take no memory.
         self._mapped = frozenset(self.prepared)
-        # Means of all samples by power, and settings chosen on these classes, as JSON, by estimator.
-        self.centres, self.choices = dict(centres or {}), dict(choices or {})
         self._lock, self.choosing = RLock(), RLock()
-        # What is computed at its first use, `content_hash` and `feature_space`, a loaded bank has from its folder.
-        vars(self).update({name: value for name, value in from_file.items() if value is not None})
 
     @classmethod
     def from_samples(
-        cls,
-        X: Any,
-        y: Any,
-        *,
-        max_samples: int | None = None,
-        seed: int = 0,
-        seen_in_training: bool | None = None,
-        about: Mapping[str, Any] | None = None,
+        cls, X: Any, y: Any, *, seen_in_training: bool | None = None, about: Mapping[str, Any] | None = None
     ) -> BaseClasses:
         """Create a bank from features and their labels.
 
@@ -122,10 +111,6 @@ class BaseClasses:
             Finite features of any real dtype; shorter floats than float32 become float32.
         y : array (samples,)
             Labels of any sortable type, in any order.
-        max_samples : int, optional
-            Maximum number of samples per class; larger classes are subsampled at random.
-        seed : int
-            Seed of the subsampling.
         seen_in_training : bool, optional
             Whether the extractor was trained on these classes. Such classes are too easy to choose settings on, so
             that only the power is chosen.
@@ -135,17 +120,10 @@ class BaseClasses:
         X = check_features(X, "X_base")
         names, labels = check_labels(y, len(X), "y_base")
         order = np.argsort(labels, kind="stable")
-        if max_samples is not None:
-            if not isinstance(max_samples, int) or max_samples < 1:
-                raise ParameterError(f"max_samples must be a positive integer or None, got {max_samples!r}.")
-            rng = np.random.default_rng(seed)
-            groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-            order = np.concatenate([np.sort(rng.permutation(group)[:max_samples]) for group in groups])
-        counts = np.bincount(labels[order], minlength=len(names))
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
-        is_sorted = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
+        is_sorted = not X.flags.writeable and (np.diff(order) == 1).all()
         seen = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
-        return cls(names, counts, X if is_sorted else X[order], about={**(about or {}), **seen})
+        return cls(names, np.bincount(labels), X if is_sorted else X[order], {**(about or {}), **seen})
 
     @classmethod
     def from_batches(
@@ -169,18 +147,16 @@ class BaseClasses:
             Features (rows, V) and labels (rows,), classes in any order.
         path : path
             Folder of the bank; ``load`` opens it again.
-        samples, covariance
+        samples, covariance, overwrite
             As in ``save``.
         about : dict, optional
             Where the features come from, kept with the bank.
-        overwrite : bool
-            Whether to replace a bank of that name.
         """
         # Checked before a pass that may take hours.
-        _check_form(samples, covariance)
+        _check_form(not samples, covariance)
         check_about(about)
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            bank = cls(*spool_samples(batches, folder), about=about)
+            bank = cls(*spool_samples(batches, folder), dict(about or {}))
             bank._write(folder, samples, covariance)
             del bank
         return cls.load(path)
@@ -214,7 +190,7 @@ class BaseClasses:
         **space
             Further parameters of the space; by default those of ``HOTClassifier``.
         """
-        return cls(**bank_of_statistics(partitions, scheduler, power, covariance=covariance, **space))
+        return cls._from_parts(*bank_of_statistics(partitions, scheduler, power, covariance=covariance, **space))
 
     @classmethod
     def load(cls, path: str | Path) -> BaseClasses:
@@ -222,7 +198,14 @@ class BaseClasses:
 
         Its arrays are mapped into memory: loading is fast, and only what is needed is read later.
         """
-        return cls(**read_bank(path))
+        return cls._from_parts(*read_bank(path))
+
+    @classmethod
+    def _from_parts(cls, parts: Mapping[str, Any], computed: Mapping[str, Any]) -> BaseClasses:
+        """A bank of these fields, with what it would compute from its samples at the first use."""
+        bank = cls(**parts)
+        vars(bank).update(computed)
+        return bank
 
     def save(
         self,
@@ -257,24 +240,22 @@ class BaseClasses:
     def _write(
         self, folder: Path, samples: bool, covariance: str | None, spaces: Sequence[Space] | None = None
     ) -> None:
-        if self.samples is None and covariance is not None:
-            raise ParameterError("This bank keeps no samples, so covariance cannot change: leave it out.")
         is_reduced = self.samples is not None and not samples
-        _check_form(not is_reduced, covariance)
+        _check_form(is_reduced, covariance)
         if spaces is None:
             with self._lock:
                 spaces = list(self.prepared) or [Space(power=self.power("auto"))]
+        content_hash = self.content_hash
+        if self.samples is not None:
+            for power in {1.0, *(space.power for space in spaces)}:
+                self.centre(power)
         if is_reduced:
             # Spaces that differ only in the form of their covariances are the same now.
             spaces = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in spaces))
+            content_hash = hashlib.sha256(f"{content_hash} {sorted(map(repr, spaces))}".encode()).hexdigest()
         prepared = {space: self.prepare(space) for space in spaces}
-        content_hash = self.content_hash
         if is_reduced:
             prepared = {space: replace(bank, buckets=()) for space, bank in prepared.items()}
-            content_hash = hashlib.sha256(f"{content_hash} {sorted(map(repr, spaces))}".encode()).hexdigest()
-        for power in {1.0, *(space.power for space in spaces)}:
-            if self.samples is not None or power in self.centres:
-                self.centre(power)
         write_bank(folder, self, self.samples if samples else None, prepared, content_hash)
 
     def with_samples(self, X: Any, y: Any) -> BaseClasses:
@@ -295,8 +276,8 @@ class BaseClasses:
             raise InputError(f"'{strange[0]}' is not a class of this bank: pass samples of its classes.")
         labels = np.concatenate([self.labels, np.searchsorted(self.names, names)[members]])
         together = np.concatenate([samples, X.astype(samples.dtype)])[np.argsort(labels, kind="stable")]
-        bank = BaseClasses(self.names, np.bincount(labels), together, about=self.about)
-        bank.choices, bank.chosen_on = self.choices, self.chosen_on
+        bank = BaseClasses(self.names, np.bincount(labels), together, self.about, choices=self.choices)
+        bank.chosen_on = self.chosen_on
         return bank
 
     def transform(self, f: Any) -> BaseClasses:
@@ -329,7 +310,7 @@ class BaseClasses:
             )
         before = self.about.get(TRANSFORM)
         about = {**self.about, TRANSFORM: name if before is None else f"{before}, {name}"}
-        return BaseClasses(self.names, self.counts, transformed, about=about)
+        return BaseClasses(self.names, self.counts, transformed, about)
 
     def __repr__(self) -> str:
         samples = f"{'' if self.samples is not None else 'statistics of '}{self.counts.sum()} samples"
@@ -340,7 +321,7 @@ class BaseClasses:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly computed again is left out.
-        left_out = ("_lock", "choosing", "labels", "means", "covariances")
+        left_out = ("_lock", "choosing", "labels", "means")
         state = {name: value for name, value in vars(self).items() if name not in left_out}
         return {**state, "prepared": self.prepared if self.samples is None else {}}
 
@@ -357,6 +338,11 @@ class BaseClasses:
     def labels(self) -> np.ndarray:
         """Index of the class of each sample (samples,)."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @cached_property
+    def smallest(self) -> float:
+        """Smallest entry of the features."""
+        return float(self._needed_samples("the smallest entry").min())
 
     @cached_property
     def content_hash(self) -> str:
@@ -384,16 +370,11 @@ class BaseClasses:
 
     @cached_property
     @one_thread()
-    def covariances(self) -> np.ndarray:
-        """Covariance of each class (B, V, V), eq. 2; a class of one sample gets the pooled covariance."""
-        return class_covariances(self._needed_samples("a covariance of raw features"), self.counts)
-
-    @cached_property
-    @one_thread()
     def feature_space(self) -> FeatureSpace | None:
         """Usual norms and directions of the samples, to detect features of another kind; None in small banks."""
-        enough = self.samples is not None and len(self.names) >= LEAST_TO_CHOOSE
-        return feature_space(self._needed_samples("its space"), self.labels) if enough else None
+        if self.samples is None or len(self.names) < LEAST_TO_CHOOSE:
+            return None
+        return feature_space(self.samples, self.labels)
 
     @property
     def extractor(self) -> str | None:
@@ -455,9 +436,7 @@ class BaseClasses:
         for other, prepared in self.prepared.items():
             if space in (other, replace(other, covariance="auto")):
                 return prepared
-        saved = "; ".join(
-            ", ".join(f"{name}={value!r}" for name, value in vars(other).items()) for other in self.prepared
-        )
+        saved = "; ".join(str(other).removeprefix("Space(").removesuffix(")") for other in self.prepared)
         raise ParameterError(
             f"This bank keeps no samples and was saved for {saved}: use these parameters, or a bank with samples."
         )
@@ -473,12 +452,11 @@ class BaseClasses:
             warn_user(f"{have}, {listing(map(quoted, shared))}: {remedy}.", SharedClassWarning)
 
 
-def _check_form(samples: bool, covariance: str | None) -> None:
-    """Raise unless the form of covariances is passed if, and only if, no samples are saved."""
-    forms = (LOW_RANK, *FORMS)
-    if not samples and covariance not in forms:
+def _check_form(is_reduced: bool, covariance: str | None) -> None:
+    """Raise unless the form of covariances is passed if, and only if, samples are left out."""
+    if is_reduced and covariance not in FORMS:
         raise ParameterError(
-            f"covariance must be one of {', '.join(forms)} if samples are not saved, got {covariance!r}."
+            f"covariance must be one of {', '.join(FORMS)} if samples are not saved, got {covariance!r}."
         )
-    if samples and covariance is not None:
+    if not is_reduced and covariance is not None:
         raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it out.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 from hotshot.arrays import check_features, one_thread, slices
 from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
+    ROWS_AT_ONCE,
+    FeatureTransform,
     PreparedBase,
     Space,
     base_transform,
@@ -22,16 +25,13 @@ from hotshot.bank.space import (
     novel_transform,
     principal_axes,
 )
-from hotshot.bank.statistics import ROWS_AT_ONCE
 from hotshot.bank.store import SAMPLES
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import Samples, open_features
+from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.labels import check_labels, joined_labels
 
-# Covariances in a bank of statistics: a matrix (V, V) or the variances (V,) of each class, or the pooled covariance.
-FORMS = ("dense", "diagonal", "pooled")
 # A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
 # Samples as they arrive, until they are sorted by class.
@@ -72,12 +72,14 @@ def checked_batches(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Features and labels batch by batch; errors in reading them are not reported as errors in writing the bank."""
     try:
         for batch in batches:
-            pair = tuple(batch) if isinstance(batch, Samples) else batch
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            try:
+                X, y = batch
+            except (TypeError, ValueError):
                 raise InputError(
                     f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
-                )
-            yield pair[0], pair[1]
+                ) from None
+            yield X, y
+            del batch, X, y
     except OSError as error:
         raise InputError(f"The batches of features cannot be read: {error}.") from error
 
@@ -93,13 +95,13 @@ class ClassStatistics:
 
     Parameters
     ----------
-    form : {"dense", "diagonal", "pooled"}
-        What is kept of each class: with "dense" the covariance (V, V), else its diagonal.
+    form : {"dense", "diagonal"}
+        What is kept of each class: the covariance (V, V), or its diagonal only.
 
     Attributes
     ----------
     names, counts : arrays (B,)
-        Labels in sorted order, and numbers of samples.
+        Labels in sorted order, and numbers of samples. They and the following exist from the first batch on.
     means : array (B, V)
         Means of the samples.
     smallest, largest, dtype
@@ -120,29 +122,26 @@ class ClassStatistics:
     names: np.ndarray
     counts: np.ndarray
     means: np.ndarray
+    smallest: float
+    largest: float
+    dtype: np.dtype
     # Sums of squared deviations, of each class and of all classes together.
     _scatters: np.ndarray
     _within: np.ndarray
 
     def __init__(self, form: str = "dense") -> None:
-        if form not in FORMS:
-            raise ParameterError(f"form must be one of {', '.join(FORMS)}, got {form!r}.")
+        if form not in ("dense", "diagonal"):
+            raise ParameterError(f"form must be dense or diagonal, got {form!r}.")
         self.form = form
-        self.smallest, self.largest, self.dtype = np.inf, -np.inf, np.dtype(np.float32)
-
-    def __getattr__(self, name: str) -> Any:
-        # The sums exist from the first batch on.
-        if name in ClassStatistics.__annotations__:
-            raise InputError("There are no samples yet: call partial_fit first.")
-        raise AttributeError(name)
 
     @property
-    def _width(self) -> int | None:
-        return self.means.shape[1] if "means" in vars(self) else None
+    def is_empty(self) -> bool:
+        """Whether there are no samples yet."""
+        return "means" not in vars(self)
 
     def partial_fit(self, X: Any, y: Any) -> ClassStatistics:
         """Add a batch of features (samples, V) and labels (samples,); returns itself."""
-        X = check_features(X, width=self._width)
+        X = check_features(X, width=None if self.is_empty else self.means.shape[1])
         batch = ClassStatistics(self.form)
         batch.smallest, batch.largest, batch.dtype = float(X.min()), float(X.max()), X.dtype
         batch.names, labels = check_labels(y, len(X))
@@ -169,26 +168,29 @@ class ClassStatistics:
                 raise ParameterError(
                     f"Statistics of forms '{self.form}' and '{one.form}' do not merge: use one form for all parts."
                 )
-            if merged._width and one._width and merged._width != one._width:
-                raise InputError(
-                    f"Statistics of {merged._width} and of {one._width} features do not merge: "
-                    "extract all features with the same model."
-                )
-            if one._width:
+            if not one.is_empty:
                 merged._add(one)
         return merged
 
     def _add(self, other: ClassStatistics) -> None:
         """Add the sums of other samples, class by class."""
-        before = vars(self).get("names", other.names[:0])
-        names = np.unique(joined_labels(before, other.names))
-        if len(names) > len(before):
+        if self.is_empty:
+            vars(self).update(deepcopy(vars(other)))
+            return
+        width, other_width = self.means.shape[1], other.means.shape[1]
+        if width != other_width:
+            raise InputError(
+                f"Statistics of {width} and of {other_width} features do not merge: "
+                "extract all features with the same model."
+            )
+        names = np.unique(joined_labels(self.names, other.names))
+        if len(names) > len(self.names):
             # New classes start with zeros.
-            place = np.searchsorted(names, before)
+            place = np.searchsorted(names, self.names)
             for key in ("counts", "means", "_scatters"):
-                of_other = getattr(other, key)
-                sums = np.zeros((len(names), *of_other.shape[1:]), dtype=of_other.dtype)
-                sums[place] = vars(self).get(key, sums[:0])
+                before = getattr(self, key)
+                sums = np.zeros((len(names), *before.shape[1:]), dtype=before.dtype)
+                sums[place] = before
                 setattr(self, key, sums)
             self.names = names
         place = np.searchsorted(self.names, other.names)
@@ -198,7 +200,7 @@ class ClassStatistics:
         weighted = self.counts[place][:, None] * share * difference
         self.counts[place] = total
         self.means[place] += share * difference
-        self._within = vars(self).get("_within", 0.0) + other._within + weighted.T @ difference
+        self._within = self._within + other._within + weighted.T @ difference
         products = weighted[:, :, None] * difference[:, None, :] if self.form == "dense" else weighted * difference
         self._scatters[place] += other._scatters + products
         self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
@@ -219,21 +221,11 @@ class ClassStatistics:
 
     @property
     def covariances(self) -> np.ndarray:
-        """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
-        if self.form != "dense":
-            raise ParameterError(f"Statistics of form '{self.form}' keep no covariances: use form 'dense'.")
-        return self._per_freedom(self._scatters, self.pooled_covariance)
-
-    @property
-    def variances(self) -> np.ndarray:
-        """Variances of each class (B, V), with those of the pooled covariance for classes of one sample."""
-        scatters = np.diagonal(self._scatters, axis1=1, axis2=2) if self.form == "dense" else self._scatters
-        return self._per_freedom(scatters, np.diagonal(self.pooled_covariance))
-
-    def _per_freedom(self, scatters: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-        spread = scatters / np.maximum(self.counts - 1, 1).reshape(-1, *[1] * pooled.ndim)
-        spread[self.counts == 1] = pooled
-        return np.asarray(spread)
+        """Covariance of each class, eq. 2: (B, V, V), or variances (B, V); a one-sample class has the pooled one."""
+        pooled = self.pooled_covariance if self.form == "dense" else np.diagonal(self.pooled_covariance)
+        covariances = self._scatters / np.maximum(self.counts - 1, 1).reshape(-1, *[1] * pooled.ndim)
+        covariances[self.counts == 1] = pooled
+        return np.asarray(covariances)
 
     def moment(self, centre: np.ndarray | float = 0.0) -> np.ndarray:
         """Sum over all samples of (x - c)(x - c)' (V, V)."""
@@ -242,31 +234,28 @@ class ClassStatistics:
 
 
 def gather_statistics(
-    partitions: Sequence[Partition],
-    form: str = "dense",
-    transform: Callable[[np.ndarray], np.ndarray] | None = None,
-    scheduler: str | None = None,
+    partitions: Sequence[Partition], scheduler: str | None, form: str, transform: FeatureTransform | None = None
 ) -> ClassStatistics:
     """Statistics of all parts of the features after a transform, here or on the Dask cluster of a scheduler."""
-    if not len(partitions):
-        raise ParameterError("partitions is empty: pass at least one feature file.")
+    gather = partial(_statistics_of, form, transform)
     if scheduler is None:
-        return _statistics_of(form, transform, *partitions)
-    with cluster_client(scheduler) as client:
-        wait_for_a_worker(client)
-        parts = client.map(partial(_statistics_of, form, transform), list(partitions), pure=False)
-        while len(parts) > 1:
-            # Pairs are merged on the workers, so that no process holds all partial results.
-            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = [client.submit(ClassStatistics.merge, *pair, pure=False) for pair in pairs]
-        merged: ClassStatistics = parts[0].result()
-        return merged
+        statistics = gather(*partitions)
+    else:
+        with cluster_client(scheduler) as client:
+            wait_for_a_worker(client)
+            parts = client.map(gather, list(partitions), pure=False)
+            while len(parts) > 1:
+                # Pairs are merged on the workers, so that no process holds all partial results.
+                pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+                parts = [client.submit(ClassStatistics.merge, *pair, pure=False) for pair in pairs]
+            statistics = parts[0].result()
+    if statistics.is_empty:
+        raise InputError("The partitions hold no samples: pass feature files with samples.")
+    return statistics
 
 
 @one_thread()
-def _statistics_of(
-    form: str, transform: Callable[[np.ndarray], np.ndarray] | None, *partitions: Partition
-) -> ClassStatistics:
+def _statistics_of(form: str, transform: FeatureTransform | None, *partitions: Partition) -> ClassStatistics:
     statistics = ClassStatistics(form)
     for part in partitions:
         batches = part() if callable(part) else open_features(part).batches(ROWS_AT_ONCE)
@@ -278,64 +267,57 @@ def _statistics_of(
 @one_thread()
 def bank_of_statistics(
     partitions: Sequence[Partition], scheduler: str | None, power: float | str, **parameters: Any
-) -> dict[str, Any]:
-    """The parts of a bank without samples, as ``BaseClasses`` takes them, in the space of these parameters.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a bank without samples, in the space of these parameters, and what it would compute from samples.
 
     The features are read four times: for their extent, for the centre and the leading axes, for the pooled covariance
     in these, and for the statistics in the axes of that; once more for unit vectors if they are not normalised.
     """
-    gather = partial(gather_statistics, partitions, scheduler=scheduler)
-    raw = gather("pooled")
+    if not len(partitions):
+        raise ParameterError("partitions is empty: pass at least one feature file.")
+    gather = partial(gather_statistics, partitions, scheduler)
+    raw = gather("diagonal")
     space = Space(power=choose_power(power, raw.smallest), **parameters)
     if space.sample_weights != "uniform":
         raise ParameterError("Sample weights by a classifier need the samples: pass sample_weights='uniform'.")
-    if space.covariance not in FORMS:
+    if space.covariance not in ("dense", "diagonal", "pooled"):
         raise ParameterError(
             f"covariance of a bank without samples must be dense, diagonal or pooled, got {space.covariance!r}."
         )
-    normalise, dtype = space.normalize is not None, raw.dtype
+    is_normalised, dtype = space.normalize is not None, raw.dtype
     plain = base_transform(space, max(raw.largest, -raw.smallest), dtype)
-    powered = gather("pooled", plain)
-    centre = centre_of(powered.mean, len(powered.names)) if normalise else np.zeros_like(powered.mean)
-    leading = np.eye(len(powered.mean))
+    powered = gather("diagonal", plain)
+    centre = centre_of(powered.mean, len(powered.names)) if is_normalised else np.zeros_like(powered.mean)
+    leading = np.eye(len(centre))
     if space.n_components is not None:
         leading = leading_axes(powered.moment(centre), space.n_components, raw.counts)
     leading = leading.astype(dtype)
-    reduced = replace(plain, centre=centre.astype(dtype) if normalise else None, axes=leading, unit=normalise)
-    spectrum, rotation = principal_axes(gather("pooled", reduced).pooled_covariance, dtype)
-    axes = leading @ rotation
-    of_base = replace(reduced, axes=axes)
-    statistics = gather(space.covariance, of_base)
+    of_base = replace(plain, centre=centre.astype(dtype) if is_normalised else None, axes=leading, unit=is_normalised)
+    spectrum, rotation = principal_axes(gather("diagonal", of_base).pooled_covariance, dtype)
+    of_base = replace(of_base, axes=leading @ rotation)
+    statistics = gather("dense" if space.covariance == "dense" else "diagonal", of_base)
     means = statistics.means.astype(dtype)
     covariances: Covariances = diagonal(np.tile(spectrum, (len(means), 1)))
     if space.covariance == "dense":
         covariances = Dense(statistics.covariances.astype(dtype))
     elif space.covariance == "diagonal":
-        covariances = diagonal(statistics.variances.astype(dtype))
+        covariances = diagonal(statistics.covariances.astype(dtype))
     prepared = PreparedBase(
         names=statistics.names,
+        counts=statistics.counts,
         transform=novel_transform(space, of_base),
         buckets=(),
         means=means,
         weighted_means=means,
-        mean_units=means if normalise else gather("pooled", replace(of_base, unit=True)).means.astype(dtype),
+        mean_units=means if is_normalised else gather("diagonal", replace(of_base, unit=True)).means.astype(dtype),
         covariances=covariances,
         spectrum=spectrum,
-        ones=axes.sum(axis=0),
-        counts=statistics.counts,
     )
     centres = {1.0: raw.mean}
     if space.power_on_base and space.power_offset == 0:
         # The transform scales the features first.
         mean, scale = powered.mean, plain.scale
         centres[space.power] = mean - np.log(scale) if space.power == 0 else mean / scale**space.power
-    return {
-        "names": prepared.names,
-        "counts": prepared.counts,
-        "samples": None,
-        "n_features": len(raw.mean),
-        "dtype": dtype,
-        "smallest": raw.smallest,
-        "spaces": {space: prepared},
-        "centres": centres,
-    }
+    names, counts = prepared.names, prepared.counts
+    parts = {"names": names, "counts": counts, "samples": None, "prepared": {space: prepared}, "centres": centres}
+    return parts, {"smallest": raw.smallest}

@@ -1,4 +1,4 @@
-r"""Covariances of many classes, in the form that is cheapest to keep and to multiply with.
+r"""Means and covariances of classes (eq. 2), and the forms in which the covariances of many classes are cheap.
 
 ``Dense`` keeps a matrix for each class; ``Factored`` keeps :math:`\Sigma_k = F_k^\top F_k + \mathrm{diag}(d_k)`, where
 the rows of F_k are the centred samples of the class (which the bank has anyway), or its leading axes, or none.
@@ -19,10 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.bank.statistics import Bucket, class_covariances, class_rows
 
-# Entries of the samples that are centred and weighted together.
-ENTRIES_AT_ONCE = 2**24
+# Samples whose products are summed together, and entries of the samples that are centred and weighted together.
+ROWS_IN_PRODUCT, ENTRIES_AT_ONCE = 2**13, 2**24
+# Classes share a padded batch if the smallest has at least this share of the samples of the largest.
+SMALLEST_SHARE_OF_BUCKET = 0.5
 # Up to so many entries all covariances are dense, which is fastest, whatever the size of the classes.
 DENSE_ENTRIES = 2**27
 # Beyond that, classes with less than this share of V samples are factored.
@@ -31,6 +32,102 @@ LOW_RANK = "low-rank"
 # Leading axes of each class in the low-rank form. On banking77 8 lose as little as 24, and 10,000 classes of 768
 # features take less than 200 MB.
 RANK = 8
+
+
+# --- eq. 2, summed in float64
+
+
+def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    r""":math:`\mu_b = \sum_j p_j x_j` with :math:`p_j = 1/J_b` unless given (eq. 2), summed in float64: (B, V)."""
+    means = np.empty((len(counts), x.shape[1]), dtype=x.dtype)
+    for b, rows in enumerate(class_rows(counts)):
+        group = x[rows].astype(np.float64)
+        means[b] = group.mean(axis=0) if weights is None else weights[rows].astype(np.float64) @ group
+    return means
+
+
+def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    r""":math:`\Sigma_b = \sum_j (x_j - \mu_b)(x_j - \mu_b)^\top / (J_b - 1)` (eq. 2), summed in float64: (B, V, V).
+
+    A class of one sample gets the pooled covariance.
+    """
+    width = x.shape[1]
+    covariances = np.empty((len(counts), width, width), dtype=x.dtype)
+    for b, rows in enumerate(class_rows(counts)):
+        covariances[b] = _scatter(x[rows]) / max(counts[b] - 1, 1)
+    if (counts == 1).any():
+        covariances[counts == 1] = pooled_covariance(x, counts)
+    return covariances
+
+
+def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    r""":math:`\sum_b (J_b - 1) \Sigma_b / \sum_b (J_b - 1)`: covariance within classes (V, V).
+
+    If no class has two samples, it is the covariance of all samples together.
+    """
+    freedom = int((counts - 1).sum())
+    if freedom == 0:
+        return _scatter(x) / max(len(x) - 1, 1)
+    total = np.zeros((x.shape[1], x.shape[1]))
+    # Many classes in one product: class by class it takes several times as long.
+    ends = np.cumsum(counts)
+    cuts = np.searchsorted(ends, np.arange(0, len(x), ROWS_IN_PRODUCT))
+    for some in np.split(np.arange(len(counts)), np.unique(cuts[1:])):
+        if not len(some):
+            continue
+        first = ends[some[0]] - counts[some[0]]
+        group = x[first : ends[some[-1]]].astype(np.float64)
+        means = np.add.reduceat(group, np.cumsum(counts[some]) - counts[some], axis=0) / counts[some][:, None]
+        group -= np.repeat(means, counts[some], axis=0)
+        total += group.T @ group
+    return total / freedom
+
+
+def class_rows(counts: np.ndarray) -> list[slice]:
+    """Slice of the samples of each class."""
+    return [slice(end - count, end) for end, count in zip(np.cumsum(counts), counts, strict=True)]
+
+
+def _scatter(group: np.ndarray) -> np.ndarray:
+    """Sum of products of deviations from the mean (V, V), in float64."""
+    centred = group - group.mean(axis=0, dtype=np.float64)
+    return np.asarray(centred.T @ centred)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Base classes of similar size, padded with samples of no mass to one size J.
+
+    ``classes`` (b,) are their indices in the bank, ``units`` (b, J, V) their samples as unit vectors, ``mass``
+    (b, J) the sample weights, which sum to 1 for each class.
+    """
+
+    classes: np.ndarray
+    units: np.ndarray
+    mass: np.ndarray
+
+
+def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tuple[Bucket, ...]:
+    """Classes grouped by size and padded with zero mass, the largest first."""
+    size = counts.max()
+    if (counts == size).all():
+        shape = (len(counts), size)
+        return (Bucket(np.arange(len(counts)), units.reshape(*shape, -1), weights.reshape(shape)),)
+    rows, order, buckets = class_rows(counts), np.argsort(-counts, kind="stable"), []
+    while len(order):
+        size = counts[order[0]]
+        is_large = counts[order] >= SMALLEST_SHARE_OF_BUCKET * size
+        members, order = np.sort(order[is_large]), order[~is_large]
+        padded = np.zeros((len(members), size, units.shape[1]), dtype=units.dtype)
+        mass = np.zeros((len(members), size), dtype=units.dtype)
+        for i, b in enumerate(members):
+            padded[i, : counts[b]] = units[rows[b]]
+            mass[i, : counts[b]] = weights[rows[b]]
+        buckets.append(Bucket(members, padded, mass))
+    return tuple(buckets)
+
+
+# --- forms
 
 
 @dataclass(frozen=True)
@@ -87,7 +184,7 @@ class Factored:
     @property
     def is_diagonal(self) -> bool:
         """Whether there are no factors F_k."""
-        return bool(self.rows.shape[1] == 0)
+        return not self.rows.shape[1]
 
     @property
     def size(self) -> int:
@@ -251,17 +348,23 @@ def dense_form(samples: ClassSamples) -> Dense:
 def automatic_form(samples: ClassSamples) -> Dense | Joined:
     """Dense matrices if they are fastest; in larger banks classes of few samples are factored."""
     n_classes, width = samples.means.shape
-    if n_classes * width**2 <= DENSE_ENTRIES:
-        return dense_form(samples)
-    return factored_form(samples, dense_from=FACTORED_SHARE * width)
+    is_small = n_classes * width**2 <= DENSE_ENTRIES
+    return dense_form(samples) if is_small else factored_form(samples, dense_from=FACTORED_SHARE * width)
+
+
+def pooled_form(samples: ClassSamples, n_classes: int | None = None) -> Factored:
+    """The variances of the pooled covariance for every class, or for so many."""
+    return diagonal(np.tile(samples.spectrum, (n_classes or len(samples.means), 1)))
 
 
 def factored_form(samples: ClassSamples, dense_from: float = np.inf) -> Joined:
     """The samples of every class, but pooled variances for classes of one, and matrices from ``dense_from`` samples."""
     z, counts, rows = samples.z, samples.counts, class_rows(samples.counts)
-    alone = np.flatnonzero(counts == 1)
-    parts: list[Dense | Factored] = [diagonal(np.tile(samples.spectrum, (len(alone), 1)))] if len(alone) else []
-    classes = [alone] if len(alone) else []
+    parts: list[Dense | Factored] = []
+    classes: list[np.ndarray] = []
+    if (counts == 1).any():
+        classes.append(np.flatnonzero(counts == 1))
+        parts.append(pooled_form(samples, len(classes[0])))
     for bucket in samples.buckets:
         is_many = counts[bucket.classes] > 1
         many = bucket.classes[is_many]
@@ -311,6 +414,6 @@ COVARIANCE_FORMS: dict[str, Callable[[ClassSamples], Covariances]] = {
     "dense": dense_form,
     "factored": factored_form,
     "diagonal": lambda samples: diagonal(factored_form(samples).variances),
-    "pooled": lambda samples: diagonal(np.tile(samples.spectrum, (len(samples.means), 1))),
+    "pooled": pooled_form,
     LOW_RANK: low_rank_form,
 }

@@ -17,16 +17,16 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.bank.covariances import COVARIANCE_FORMS, Dense, Factored, Joined, diagonal, low_rank
-from hotshot.bank.space import FeatureTransform, PreparedBase, Space
-from hotshot.bank.statistics import Bucket, FeatureSpace, check_feature_space
+from hotshot.bank.covariances import COVARIANCE_FORMS, Bucket, Dense, Factored, Joined, diagonal, low_rank
+from hotshot.bank.space import FeatureSpace, FeatureTransform, PreparedBase, Space, check_feature_space
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover
 from hotshot.files.objects import (
@@ -52,20 +52,58 @@ DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.s
 REMEDY = "make one with BaseClasses.save or hotshot convert"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
-_TYPES: dict[str, Any] = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Factored, Joined)}
+_TYPES: dict[str, Any] = {t.__name__: t for t in (Bucket, FeatureTransform, FeatureSpace, Dense, Factored, Joined)}
 _TYPES |= {"Diagonal": diagonal, "LowRank": low_rank}
+# Fields of a prepared bank that are not in the file of its space: the bank has them, or computes them (`ones`).
+_OF_THE_BANK = ("names", "counts", "ones")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value from JSON is a finite number."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _are_names(names: Any) -> bool:
+    """Whether these are different texts or numbers."""
+    are_numbers = all(type(name) is bool or _is_number(name) for name in names)
+    is_one_type = are_numbers or all(isinstance(name, str) for name in names)
+    return type(names) is list and is_one_type and len(set(names)) == len(names) > 0
+
+
+# What the description of a bank holds, and what that of each of its spaces.
+Checks = Mapping[str, Callable[[Any], Any]]
+_DESCRIPTION: Checks = {
+    "names": _are_names,
+    "counts": lambda x: type(x) is list and all(type(count) is int and count > 0 for count in x),
+    "n_features": lambda x: type(x) is int and x > 0,
+    "dtype": lambda x: x in ("float32", "float64"),
+    "smallest": _is_number,
+    "samples": lambda x: x in (None, SAMPLES),
+    "content_hash": re.compile("[0-9a-f]{64}").fullmatch,
+    "spaces": lambda x: type(x) is list,
+    "centres": lambda x: all(math.isfinite(float(power)) and all(map(_is_number, x[power])) for power in x),
+    "about": lambda x: type(x) is dict,
+    "choices": lambda x: type(x) is dict,
+}
+_SPACE: Checks = {
+    "power": _is_number,
+    "power_offset": _is_number,
+    "power_on_base": lambda x: type(x) is bool,
+    "normalize": lambda x: x in (None, "centre-l2"),
+    "n_components": lambda x: x is None or _is_number(x),
+    "sample_weights": lambda x: x in ("uniform", "classifier"),
+    "temperature": _is_number,
+    "covariance": lambda x: x in COVARIANCE_FORMS,
+}
 # Shapes of the arrays: B classes, V features, A axes; b classes of a part, with up to J rows. "?" stands for None.
 _SHAPES: dict[type, dict[str, str]] = {
-    PreparedBase: {"means": "BA", "weighted_means": "BA", "mean_units": "BA", "spectrum": "A", "ones": "A"},
+    PreparedBase: {"means": "BA", "weighted_means": "BA", "mean_units": "BA", "spectrum": "A"},
     FeatureTransform: {"axes": "VA", "centre": "?V"},
     Bucket: {"units": "bJA", "mass": "bJ"},
     Dense: {"matrices": "bAA"},
     Factored: {"rows": "bJA", "lengths": "?bJ", "means": "?bA", "scales": "bJ", "diagonal": "?bA"},
 }
-_LARGE, _NOT_NEGATIVE = ("units", "rows", "matrices"), ("spectrum", "scales", "diagonal")
-_KINDS = {
-    "names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict, "choices": dict,
-}  # fmt: skip
+_LARGE, _NOT_NEGATIVE = ("units", "rows", "matrices"), ("spectrum", "scales", "diagonal", "mass")
 
 
 def is_bank(path: str | Path) -> bool:
@@ -85,20 +123,19 @@ def write_bank(
     folder: Path, bank: BaseClasses, samples: np.ndarray | None, spaces: Mapping[Space, PreparedBase], content_hash: str
 ) -> None:
     """Write a bank with these parts to an existing folder; samples that it holds already are not written again."""
-    if samples is None:
-        (folder / SAMPLES).unlink(missing_ok=True)
-    elif not (folder / SAMPLES).exists():
-        write_tensors(folder / SAMPLES, {"samples": samples}, {})
     names = bank.names.tolist()
     if bank.names.dtype.kind not in "OUiufb" or not all(isinstance(name, (str, int, float)) for name in names):
         raise InputError(f"Class names must be text or numbers to be saved, got {bank.names.dtype}: convert them.")
     check_about(bank.about)
+    if samples is None:
+        (folder / SAMPLES).unlink(missing_ok=True)
+    elif not (folder / SAMPLES).exists():
+        write_tensors(folder / SAMPLES, {"samples": samples}, {})
     entries = []
     for number, (space, prepared) in enumerate(spaces.items()):
+        parts = {f.name: getattr(prepared, f.name) for f in fields(prepared) if f.name not in _OF_THE_BANK}
         tensors: dict[str, np.ndarray] = {}
-        content = to_json(replace(prepared, names=np.empty(0), counts=np.empty(0)), "base", tensors)
-        # The bank has them.
-        del tensors[content.pop("counts")["tensor"]]
+        content = {name: to_json(part, f"base.{name}", tensors) for name, part in parts.items()}
         file = f"space-{number}.safetensors"
         write_tensors(folder / file, tensors, {"content": json.dumps(content)})
         entries.append({"file": file, "space": {name: to_json(x, name, {}) for name, x in asdict(space).items()}})
@@ -112,7 +149,7 @@ def write_bank(
         "hotshot": __version__,
         "n_features": int(bank.n_features),
         "dtype": str(bank.dtype),
-        "smallest": float(bank.smallest),
+        "smallest": bank.smallest,
         "samples": None if samples is None else SAMPLES,
         "content_hash": content_hash,
         "spaces": entries,
@@ -123,33 +160,33 @@ def write_bank(
         "counts": bank.counts.tolist(),
         "names": names,
     }
-    files = [SAMPLES, FEATURES, *(f"space-{number}.safetensors" for number in range(len(spaces)))]
-    write_sealed(folder, DESCRIPTION, description, [file for file in files if (folder / file).exists()])
+    write_sealed(folder, DESCRIPTION, description, sorted(file.name for file in folder.glob("*.safetensors")))
 
 
-def read_bank(path: str | Path) -> dict[str, Any]:
-    """The parts of a bank from its folder, as ``BaseClasses`` takes them; large arrays are views of the files."""
+def read_bank(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a bank from its folder, and those that it would compute; large arrays are views of the files."""
     folder = Path(path)
 
-    def read() -> dict[str, Any]:
+    def read() -> tuple[dict[str, Any], dict[str, Any]]:
         description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSIONS)
         with refuse_damage(folder, WHAT):
-            parts = _parts(folder, description)
+            # Banks of before have no choices, and banks of few classes no feature space.
+            parts = _checked_parts(folder, {"choices": {}, "feature_space": None, **description})
             check_sealed(folder, description)
         return parts
 
     return read_folder(folder, read)
 
 
-def _parts(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
-    # Banks of before have no choices.
-    description = {"choices": {}, **description}
-    _check_description(description)
+def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    _check_values(description, _DESCRIPTION)
     names, counts = np.array(description["names"]), np.array(description["counts"], dtype=np.int64)
+    need(len(names) == len(counts), "names and counts differ in length")
     width, dtype = description["n_features"], np.dtype(description["dtype"])
+    centres = {float(power): np.array(c, dtype=np.float64) for power, c in description["centres"].items()}
+    need(all(centre.shape == (width,) for centre in centres.values()), "centres is invalid")
     samples = feature_space = None
     if description["samples"] is not None:
-        need(description["samples"] == SAMPLES, "samples are in another file")
         samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
         expected = (sum(description["counts"]), width)
         need(samples.shape == expected, f"samples have shape {samples.shape} and not {expected}")
@@ -157,106 +194,64 @@ def _parts(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
     spaces = {}
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
-        prepared = from_json(json.loads(file.metadata["content"]), file.tensors, _TYPES)
-        space = _sound_space(entry["space"])
+        content = {name: x for name, x in json.loads(file.metadata["content"]).items() if name not in _OF_THE_BANK}
+        need(content.pop("type", "PreparedBase") == "PreparedBase", "a prepared space has the wrong type")
+        parts = {name: from_json(x, file.tensors, _TYPES) for name, x in content.items()}
+        need(set(entry["space"]) == set(_SPACE), "a space has unknown or missing parameters")
+        _check_values(entry["space"], _SPACE)
+        space, prepared = Space(**entry["space"]), PreparedBase(names=names, counts=counts, **parts)
         _check_prepared(prepared, space, counts, width, dtype)
-        spaces[space] = replace(prepared, names=names, counts=counts)
+        spaces[space] = prepared
     need(samples is not None or bool(spaces), "there are neither samples nor statistics")
-    # Banks of few classes have none.
-    if description.get("feature_space") is not None:
+    if description["feature_space"] is not None:
         tensors = map_tensors(file_in_folder(folder, FEATURES)).tensors
-        feature_space = from_json(description["feature_space"], tensors, {FeatureSpace.__name__: FeatureSpace})
+        feature_space = from_json(description["feature_space"], tensors, _TYPES)
         check_feature_space(feature_space, width)
-    return {
-        "names": names,
-        "counts": counts,
-        "samples": samples,
-        "n_features": width,
-        "dtype": dtype,
-        "spaces": spaces,
-        "centres": {float(power): np.array(c, dtype=np.float64) for power, c in description["centres"].items()},
-        "feature_space": feature_space,
-        **{key: description[key] for key in ("smallest", "about", "choices", "content_hash")},
-    }
+    parts = {"names": names, "counts": counts, "samples": samples, "prepared": spaces, "centres": centres}
+    parts |= {name: description[name] for name in ("about", "choices")}
+    computed = {"feature_space": feature_space} | {name: description[name] for name in ("smallest", "content_hash")}
+    return parts, computed
 
 
-def _is_number(value: Any) -> bool:
-    """Whether a value from JSON is a finite number."""
-    return type(value) in (int, float) and math.isfinite(value)
+def _check_values(values: Mapping[str, Any], checks: Checks) -> None:
+    """Raise unless all of the named values are present and sound."""
+    for name, is_sound in checks.items():
+        need(is_sound(values[name]), f"{name} is invalid")
 
 
-def _check_description(description: dict[str, Any]) -> None:
-    """Raise unless names, counts and the rest of a bank's description have the right types."""
-    for key, kind in _KINDS.items():
-        need(type(description[key]) is kind, f"{key} is not of type {kind.__name__}")
-    names, counts, centres, width = (description[key] for key in ("names", "counts", "centres", "n_features"))
-    need(0 < len(names) == len(counts), "names and counts differ in length")
-    need(len(set(names)) == len(names), "a class name appears twice")
-    are_numbers = all(type(name) is bool or _is_number(name) for name in names)
-    need(are_numbers or all(isinstance(name, str) for name in names), "class names mix text and numbers")
-    need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are not positive integers")
-    need(description["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
-    need(_is_number(description["smallest"]), "smallest is not a number")
-    need(re.fullmatch("[0-9a-f]{64}", description["content_hash"]), "content_hash is not a SHA-256")
-    for power, centre in centres.items():
-        is_vector = isinstance(centre, list) and len(centre) == width and all(map(_is_number, centre))
-        need(is_vector and math.isfinite(float(power)), "a centre is not a vector of a power")
-
-
-def _sound_space(values: dict[str, Any]) -> Space:
-    """A space from JSON; raise unless all of its parameters are present and valid."""
-    need(set(values) == {field.name for field in fields(Space)}, "a space has unknown or missing parameters")
-    space = Space(**values)
-    need(
-        all(map(_is_number, (space.power, space.power_offset, space.temperature)))
-        and type(space.power_on_base) is bool
-        and space.normalize in (None, "centre-l2")
-        and (space.n_components is None or _is_number(space.n_components))
-        and space.sample_weights in ("uniform", "classifier")
-        and space.covariance in COVARIANCE_FORMS,
-        "a space has an invalid parameter",
-    )
-    return space
-
-
-def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
+def _check_prepared(prepared: PreparedBase, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
     """Raise unless the parts of a prepared space match each other, the space and the bank."""
-    need(isinstance(prepared, PreparedBase), "a prepared space has the wrong type")
-    axes, transform = len(prepared.spectrum), prepared.transform
+    axes, transform, is_normalised = len(prepared.spectrum), prepared.transform, space.normalize is not None
     need(0 < axes <= width, "there are more axes than features")
-    is_number_of_axes = type(space.n_components) is int
-    need(axes == space.n_components or not is_number_of_axes, "the number of axes differs from n_components")
+    need(axes == space.n_components or type(space.n_components) is not int, "the number of axes differs")
     need(
         isinstance(transform, FeatureTransform)
         and _is_scale(transform.scale, dtype)
         and (transform.power, transform.offset) == (space.power, space.power_offset * transform.scale)
-        and (transform.unit or transform.scale == 1)
-        and transform.unit is (space.normalize is not None)
-        and (transform.centre is None) is not transform.unit,
+        and (is_normalised or transform.scale == 1)
+        and transform.unit is is_normalised
+        and (transform.centre is not None) is is_normalised,
         "a transform does not match its space",
     )
-    sizes = {"B": len(counts), "V": width, "A": axes}
-    _check_arrays(prepared, sizes, dtype)
-    _check_arrays(transform, sizes, dtype)
-    covariances, buckets = prepared.covariances, prepared.buckets
-    parts: Any = [(covariances, np.arange(len(counts)))]
-    if isinstance(covariances, Joined):
-        parts = list(zip(covariances.parts, covariances.classes, strict=True))
-    _check_classes([classes for _, classes in parts], len(counts))
-    for part, classes in parts:
-        need(isinstance(part, (Dense, Factored)), "covariances have the wrong type")
-        _check_arrays(part, {**sizes, "b": len(classes)}, dtype)
-    are_buckets = isinstance(buckets, tuple) and all(isinstance(bucket, Bucket) for bucket in buckets)
-    need(are_buckets, "buckets have the wrong type")
+    check = partial(_check_arrays, dtype=dtype, B=len(counts), V=width, A=axes)
+    check(prepared)
+    check(transform)
+    covariances = prepared.covariances
+    if not isinstance(covariances, Joined):
+        covariances = Joined((covariances,), (np.arange(len(counts)),))
+    _check_classes(covariances.parts, covariances.classes, (Dense, Factored), len(counts))
+    for part, classes in zip(covariances.parts, covariances.classes, strict=True):
+        check(part, b=len(classes))
+    buckets = prepared.buckets
     if buckets:
-        _check_classes([bucket.classes for bucket in buckets], len(counts))
+        _check_classes(buckets, [bucket.classes for bucket in buckets], (Bucket,), len(counts))
     for bucket in buckets:
-        _check_arrays(bucket, {**sizes, "b": len(bucket.classes), "J": int(counts[bucket.classes].max())}, dtype)
+        check(bucket, b=len(bucket.classes), J=int(counts[bucket.classes].max()))
         is_one = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
-        need(is_one.all() and (bucket.mass >= 0).all(), "the sample weights of a class do not sum to 1")
+        need(is_one.all(), "the sample weights of a class do not sum to 1")
 
 
-def _check_arrays(value: Any, sizes: Mapping[str, int], dtype: np.dtype) -> None:
+def _check_arrays(value: Any, dtype: np.dtype, **sizes: int) -> None:
     """Raise unless the arrays of a part have the shapes of the table, this dtype and sound numbers."""
     for name, letters in _SHAPES[type(value)].items():
         x = getattr(value, name)
@@ -267,8 +262,7 @@ def _check_arrays(value: Any, sizes: Mapping[str, int], dtype: np.dtype) -> None
         sizes = {**dict(zip(letters, x.shape, strict=True)), **sizes}
         shape = tuple(sizes[letter] for letter in letters)
         is_half = name == "rows" and value.means is None and x.dtype == np.float16
-        fits = isinstance(x, np.ndarray) and x.shape == shape and (x.dtype == dtype or is_half)
-        need(fits, f"{name} is not {dtype} of shape {shape}")
+        need(x.shape == shape and (x.dtype == dtype or is_half), f"{name} is not {dtype} of shape {shape}")
         need(name in _LARGE or np.isfinite(x).all(), f"{name} holds NaN or infinity")
         need(name not in _NOT_NEGATIVE or (x >= 0).all(), f"{name} has a negative entry")
 
@@ -279,8 +273,8 @@ def _is_scale(scale: Any, dtype: np.dtype) -> bool:
     return fraction == 0.5 and abs(exponent) < np.finfo(dtype).maxexp
 
 
-def _check_classes(parts: Any, count: int) -> None:
-    """Raise unless each class is in exactly one part."""
-    are_indices = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
-    need(are_indices, "class indices have the wrong type")
-    need(np.array_equal(np.sort(np.concatenate(parts)), np.arange(count)), "class indices do not match the bank")
+def _check_classes(parts: Any, classes: Any, types: tuple[type, ...], count: int) -> None:
+    """Raise unless the parts are of these types, and each class is in exactly one of them."""
+    need(isinstance(parts, tuple) and all(isinstance(part, types) for part in parts), "a part has the wrong type")
+    need(all(x.dtype == np.int64 and x.ndim == 1 for x in classes), "class indices have the wrong type")
+    need(np.array_equal(np.sort(np.concatenate(classes)), np.arange(count)), "class indices do not match the bank")

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
 from hotshot.bank import BaseClasses
-from hotshot.bank.space import choose_power
-from hotshot.bank.statistics import FeatureSpace
+from hotshot.bank.space import FeatureSpace, choose_power
 from hotshot.classifiers.held_out import Choice, choice_on
 from hotshot.classifiers.models import UnloadedBase, load_model, save_model
 from hotshot.errors import InputError, ParameterError

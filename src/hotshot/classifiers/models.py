@@ -13,8 +13,7 @@ import numpy as np
 import sklearn
 
 from hotshot.bank import BaseClasses
-from hotshot.bank.space import FeatureTransform
-from hotshot.bank.statistics import FeatureSpace, check_feature_space
+from hotshot.bank.space import FeatureSpace, FeatureTransform, check_feature_space
 from hotshot.classifiers.held_out import LEVELS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder
