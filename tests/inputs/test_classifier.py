@@ -219,7 +219,7 @@ def test_the_support_is_encoded_before_the_base(folder, n_encoded):
     assert n_encoded[2] == 9
 
 
-@pytest.mark.parametrize("field", ["encoder", "kind", "about", "probe", "support", "old", "version", "format"])
+@pytest.mark.parametrize("field", ["encoder", "kind", "new_only", "probe", "old", "version", "format"])
 def test_a_damaged_model_is_refused_or_harmless(saved, field):
     file = saved / "inputs.json"
     whole = json.loads(file.read_text(encoding="utf-8"))

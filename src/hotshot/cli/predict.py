@@ -69,18 +69,17 @@ def predict(
     with waiting("starting"):
         from hotshot.files.tables import format_of
         from hotshot.inputs import Columns
-        from hotshot.inputs.answers import ERROR, Answered, write_answers
+        from hotshot.inputs.answers import ERROR, write_answers
     form = format_of(out, form)
     loaded = _load(model, data, out, force, encoder, device)
     inputs = loaded.opened_line(data, Columns(text, label, id_))
-    done, console = Answered(), Console(stderr=True)
-    with InputProgress(console, "classifying") as progress:
+    with InputProgress("classifying") as progress:
         for done in write_answers(
             loaded, inputs, out, form, reject=reject, unknown=unknown, batch=batch, prefix=prefix, strict=strict,
             watch=progress.watch,
         ):  # fmt: skip
             progress.printed = done.inputs if out is None else 0
-    print_notes(console, progress.notes)
+    print_notes(Console(stderr=True), progress.notes)
     none = f", of which {done.rejected:,} {quoted(unknown)}" if reject is not None else ""
     sentences = [f"{'' if out is None else f'{out}: '}{count(done.inputs - done.unreadable, 'answer')}{none}."]
     if done.unreadable:
@@ -91,7 +90,7 @@ def predict(
     if done.has_labels:
         agree = percentage(done.agreeing / done.labelled)
         sentences.append(f"{agree} of the {done.labelled:,} labels in the input agree (they were not used).")
-    console.say(" ".join(sentences))
+    Console(stderr=True).say(" ".join(sentences))
 
 
 def explain(
@@ -124,7 +123,7 @@ def explain(
         print_json(loans.to_dict()) if json else print(loans)
         return
     inputs = loaded.opened_line(data, Columns(text, label, id_))
-    with InputProgress(console, "encoding") as progress:
+    with InputProgress("encoding") as progress:
         explained = loaded.explain(inputs, rows, reject=reject)
     print_notes(console, progress.notes)
     if json:
@@ -158,13 +157,13 @@ def suggest(
     with waiting("starting"):
         from hotshot.files.tables import format_of
         from hotshot.inputs import Columns
-        from hotshot.inputs.answers import check_free
+        from hotshot.inputs.answers import FOR_SUGGESTIONS, check_columns
     format_of(out, None)
     loaded, console = _load(model, str(data), out, force, encoder, device), Console(stderr=True)
     inputs = loaded.opened(data, columns=Columns(text, label, id_))
     if out is not None:
-        check_free(inputs)
-    with InputProgress(console, "encoding") as progress:
+        check_columns(inputs.columns, FOR_SUGGESTIONS, inputs.name, "rename it")
+    with InputProgress("encoding") as progress:
         suggested = loaded.suggest(inputs, number, watch=progress.watch)
     print_notes(console, progress.notes)
     if json:

@@ -17,7 +17,7 @@ from hotshot.files import Samples
 from hotshot.files.samples import ID
 from hotshot.files.tables import format_of, writing
 from hotshot.formatting import listing, quoted, shortened
-from hotshot.inputs.inputs import FEATURES, IMAGES, LABEL, Inputs, readable
+from hotshot.inputs.inputs import FEATURES, IMAGES, LABEL, TEXTS, Inputs, joined, readable
 
 if TYPE_CHECKING:
     from hotshot.inputs.classifier import InputClassifier
@@ -30,6 +30,7 @@ CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER, ERROR = (
 NUMBERS = (PROBABILITY, RUNNER_UP_PROBABILITY, OUTLIER)
 # Columns of a table of suggestions, in addition to those of the input; the names are not those of labels.
 PROBABLE, REASON = "probable_class", "reason"
+FOR_SUGGESTIONS = (PROBABLE, PROBABILITY, REASON)
 # Digits that are written: single precision has no more significant ones.
 DIGITS = 6
 # Inputs that are classified jointly; of more, so many at a time.
@@ -37,14 +38,15 @@ MOST_IN_A_BATCH = 50_000
 LONGEST_TEXT = 60
 
 Answers = dict[str, list[Any]]
-# Rows, and the features of those that can be read.
-Batch = tuple[Samples, np.ndarray]
+# Rows, and of those that can be read the texts or pixels and the features.
+Batch = tuple[Samples, Any, np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answered:
     """How many inputs were answered so far, and how many of their labels, if any, agree."""
 
+    classes: set[str]
     inputs: int = 0
     unreadable: int = 0
     rejected: int = 0
@@ -52,6 +54,18 @@ class Answered:
     agreeing: int = 0
     # Names of folders need not be labels: some are classes of the model.
     has_labels: bool = False
+
+    def count(self, rows: Samples, answers: Answers) -> None:
+        """Count these rows too."""
+        self.inputs += len(rows)
+        self.unreadable += len(rows.errors)
+        given = zip(answers[CLASS], answers[PROBABILITY], strict=True)
+        self.rejected += sum(name is not None and share is None for name, share in given)
+        pairs = zip(() if rows.y is None else rows.y, answers[CLASS], strict=False)
+        labelled = [(label, str(name)) for label, name in pairs if label and name is not None]
+        self.labelled += len(labelled)
+        self.agreeing += sum(label == name for label, name in labelled)
+        self.has_labels = self.has_labels or any(label in self.classes for label, _ in labelled)
 
 
 def answer(
@@ -103,11 +117,6 @@ def check_columns(
         )
 
 
-def check_free(inputs: Inputs) -> None:
-    """Raise if inputs have a column of a name that the table of suggestions needs."""
-    check_columns(inputs.columns, (PROBABLE, PROBABILITY, REASON), inputs.name, "rename it")
-
-
 def write_answers(
     model: InputClassifier,
     inputs: Inputs,
@@ -127,36 +136,24 @@ def write_answers(
     """
     added = [prefix + name for name in (*_names(model.model), ERROR)]
     check_columns(inputs.columns, added, inputs.name)
-    classes, done = {*map(str, model.classes.tolist())}, Answered()
+    done = Answered({*map(str, model.classes.tolist())})
 
-    def answered(part: list[Batch]) -> list[tuple[Samples, Answers]]:
-        answers = answer(model.model, np.concatenate([X for _, X in part]), reject, unknown, batch=batch)
-        starts = np.cumsum([0, *(len(X) for _, X in part)]).tolist()
-        spans = zip(part, starts, starts[1:], strict=False)
-        return [(rows, {name: every[a:b] for name, every in answers.items()}) for (rows, _), a, b in spans]
+    def answered(part: list[Batch]) -> tuple[Samples, Answers]:
+        rows = joined([rows for rows, _, _ in part])
+        X = np.concatenate([X for _, _, X in part])
+        return rows, _in_place(answer(model.model, X, reject, unknown, batch=batch), rows)
 
     parts = _in_parts(model.batches(inputs, watch, strict=strict), MOST_IN_A_BATCH if batch else 1)
     numbers = [prefix + name for name in NUMBERS]
     with writing(out, format_of(out, form), numbers) as write, ThreadPoolExecutor(1) as pool:
-        for rows, answers in (pair for part in _computed_ahead(pool, answered, parts) for pair in part):
-            rejected = sum(p is None for p in answers[PROBABILITY])
-            answers = in_place(answers, rows)
+        for rows, answers in _computed_ahead(pool, answered, parts):
             columns = {name: rows.columns[name] for name in inputs.columns} or {ID: rows.columns[inputs.id]}
             write({**columns, **dict(zip(added, answers.values(), strict=True))})
-            both = zip(rows.y or (), answers[CLASS], strict=False)
-            pairs = [(label, str(name)) for label, name in both if label and name is not None]
-            done = Answered(
-                done.inputs + len(rows),
-                done.unreadable + len(rows.errors),
-                done.rejected + rejected,
-                done.labelled + len(pairs),
-                done.agreeing + sum(label == name for label, name in pairs),
-                done.has_labels or any(label in classes for label, _ in pairs),
-            )
+            done.count(rows, answers)
             yield done
 
 
-def in_place(answers: Answers, rows: Samples) -> Answers:
+def _in_place(answers: Answers, rows: Samples) -> Answers:
     """The answers to the readable rows, in the places of these; the last column says why others have no answer."""
     if rows.errors:
         places = np.full(len(rows), -1)
@@ -170,7 +167,7 @@ def _in_parts(batches: Iterable[Batch], most: int) -> Iterator[list[Batch]]:
     part: list[Batch] = []
     for batch in batches:
         part.append(batch)
-        if sum(len(rows) for rows, _ in part) >= most:
+        if sum(len(rows) for rows, _, _ in part) >= most:
             yield part
             part = []
     if part:
@@ -208,7 +205,8 @@ class InputSuggestions:
     @property
     def texts(self) -> list[str]:
         """Texts of the suggested inputs, if they have any."""
-        return self.inputs.texts(self.samples) or []
+        given = {TEXTS: self.samples.X, FEATURES: self.samples.texts}.get(self.inputs.kind)
+        return list(given or ())
 
     def __str__(self) -> str:
         named = [f'"{shortened(text, LONGEST_TEXT)}"' for text in self.texts]
@@ -224,13 +222,13 @@ class InputSuggestions:
                 item[name] = value
         return document
 
-    def table(self, folder: Path, with_features: bool) -> dict[str, list[Any]]:
-        """Columns of a table to fill in: those of the input, labels, and the reasons.
+    def write(self, path: Path, with_features: bool) -> None:
+        """Write a table to fill in: the columns of the input, labels and reasons; the suffix sets its format.
 
         Paths of images become relative to the folder of the table; a model without an encoder needs the features.
         """
         names = self.inputs.columns
-        columns = {name: self._relative(folder, list(self.samples.columns[name])) for name in names}
+        columns = {name: self._relative(path.parent, list(self.samples.columns[name])) for name in names}
         columns = columns or {ID: self.ids}
         if self.inputs.label is None:
             columns[LABEL] = [""] * len(self.samples)
@@ -240,12 +238,8 @@ class InputSuggestions:
         if with_features:
             # In one column: beside it, no other column is taken for a feature.
             columns[FEATURES] = np.array(self.samples.X, dtype=np.float64).tolist()
-        return columns
-
-    def write(self, path: Path, with_features: bool) -> None:
-        """Write the table to fill in; the suffix of the file sets its format."""
-        with writing(path, format_of(path, None), [PROBABILITY, FEATURES] if with_features else [PROBABILITY]) as write:
-            write(self.table(path.parent, with_features))
+        with writing(path, format_of(path, None), [PROBABILITY, *([FEATURES] if with_features else [])]) as write:
+            write(columns)
 
     def _relative(self, folder: Path, values: list[Any]) -> list[Any]:
         """Values of a column; if they are paths of images, these are relative to a folder."""

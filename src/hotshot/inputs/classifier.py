@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from itertools import count as count_from
 from pathlib import Path
 from shutil import copytree, rmtree
 from threading import Lock
@@ -23,17 +25,16 @@ from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
 from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
-from hotshot.files import Samples
+from hotshot.files import Samples, open_features, write_features
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
-from hotshot.files.objects import read_folder, read_json_document, refuse_damage
-from hotshot.files.samples import ID
+from hotshot.files.objects import need, read_folder, read_json_document, refuse_damage
+from hotshot.files.samples import ID, THUMBNAIL
 from hotshot.files.tables import STDIN_NAME
-from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import count, did_you_mean, listing, quoted
 from hotshot.inputs import inputs as raw
 from hotshot.inputs.answers import NONE, InputSuggestions
 from hotshot.inputs.explaining import InputExplanation, explain_inputs, names_of
-from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs, readable
+from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs, joined, readable
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from hotshot.encoders import Encoder
 
 # Files of a model, in addition to those of its classifier.
-INPUTS, OLD, BANK, PREVIOUS = "inputs.json", "old.safetensors", "base.bank", "previous"
-WHAT, VERSION, FIT = "model of inputs", 2, "fit a model with hotshot fit"
+INPUTS, SUPPORT, OLD, BANK, PREVIOUS = "inputs.json", "support.safetensors", "old.safetensors", "base.bank", "previous"
+WHAT, VERSION, FIT = "model of inputs", 3, "fit a model with hotshot fit"
 # Changes of a model in a folder that can be undone.
 MOST_UNDONE = 20
 # Inputs per batch.
@@ -120,7 +121,6 @@ class InputClassifier:
     """
 
     model: HOTClassifier
-    _loaded: Encoder | None
 
     def __init__(
         self,
@@ -140,9 +140,11 @@ class InputClassifier:
 
             self.kind = encoder_kind(encoder)
         # Whether code that the name of the encoder leads to may be run: the user named it.
-        self.trust, self._loaded = True, None
-        self.about: dict[str, Any] = {}
+        self.trust = True
         self.probe: tuple[float, ...] = ()
+        self._loaded: Encoder | None = None
+        # What feature files state about features of this model.
+        self.about: dict[str, Any] = {}
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         # Ids, texts and thumbnails of the support samples; and the samples of old classes, to be shown.
@@ -172,21 +174,21 @@ class InputClassifier:
     @property
     def support(self) -> Samples:
         """The samples of new classes; those that were added to ``model`` itself have a number as id."""
-        labels, ids = self.model.support_labels_, self._shown[ID]
-        columns: dict[str, Sequence[Any]] = {name: values[: len(labels)] for name, values in self._shown.items()}
-        if len(ids) < len(labels):
-            columns = {ID: [*ids, *(f"sample {i + 1}" for i in range(len(ids), len(labels)))]}
-        return Samples(self.model.support_, labels, columns)
+        labels, columns = self.model.support_labels_, self._shown
+        n_shown = len(columns[ID])
+        if n_shown < len(labels):
+            columns = {ID: [*columns[ID], *(f"sample {i + 1}" for i in range(n_shown, len(labels)))]}
+        return Samples(self.model.support_, labels, columns, self.about)
 
     def contents(self) -> dict[str, list[str] | int]:
         """What the model holds: for each new class the texts or ids of its samples, for each old one how many."""
-        support = self.support
+        support, known = self.support, self.model.known_
+        sizes = [0] * len(self.classes) if known is None else known.sizes.astype(int).tolist()
+        contents: dict[str, Any] = dict(zip(map(str, self.classes.tolist()), sizes, strict=True))
         new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
         for label, name in zip(support.y.tolist(), support.texts or support.ids, strict=True):
             new[str(label)].append(name)
-        sizes = np.zeros(0) if self.model.known_ is None else self.model.known_.sizes
-        old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
-        return {**new, **old}
+        return {**new, **{name: size for name, size in contents.items() if name not in new}}
 
     # --- learning
 
@@ -196,23 +198,18 @@ class InputClassifier:
         labels: Sequence[Any] | None = None,
         *,
         columns: Columns = BY_NAME,
-        base_columns: Columns | None = None,
         watch: Watch | None = None,
     ) -> Self:
-        """Learn new classes from a few labelled inputs; ``labels`` are those of a list.
-
-        ``base_columns`` are the columns of the table of old classes, if they differ.
-        """
+        """Learn new classes from a few labelled inputs; ``labels`` are those of a list."""
         # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
         fitted = copy(self)
-        new, old = fitted._labelled(support, labels, columns), fitted._opened_base(base_columns or columns)
-        new_names = np.array([*_label_counts(new)])
-        old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
+        new, old = fitted._labelled(support, labels, columns), fitted._opened_base(columns)
+        new_names = [*_label_counts(new)]
+        old_names = [*_label_counts(old)] if isinstance(old, Inputs) else [] if old is None else old.names.tolist()
         fitted._check_names(old_names, new_names)
         samples, fitted.unlabelled = fitted.encoded(new, watch)
         fitted._check_names(old_names, samples.y)
-        stored = fitted.encoded(old, watch, most=MOST_THUMBNAILS)[0] if isinstance(old, Inputs) else old
-        return self._fit(fitted, stored, samples)
+        return self._fit(fitted, fitted.encoded(old, watch)[0] if isinstance(old, Inputs) else old, samples)
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -222,7 +219,7 @@ class InputClassifier:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
         fitted, opened = copy(self), self.opened(path, None, columns)
         _check_few([*_label_counts(opened).values()], few, opened.name)
-        both, fitted.unlabelled = fitted.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
+        both, fitted.unlabelled = fitted.encoded(opened, watch)
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
@@ -230,11 +227,11 @@ class InputClassifier:
 
     def _fit(self, fitted: Self, old: Samples | BaseClasses | None, new: Samples) -> Self:
         """Fit `fitted` to old classes, whose samples are shown in explanations, and take its state."""
-        new = fitted._distinct(new, {})
+        new = fitted._distinct(new)
         base = BaseClasses.from_samples(old.X, old.y, about=old.about) if isinstance(old, Samples) else old
         include = base is not None and not self.new_only
         fitted.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
-        fitted.old = old if isinstance(old, Samples) else None
+        fitted.old = _with_few_thumbnails(old) if isinstance(old, Samples) else None
         fitted._shown, fitted.about = new.columns, new.about
         fitted._place = fitted._bank = None
         assign(self, fitted)
@@ -252,19 +249,15 @@ class InputClassifier:
 
         The result is that of a fresh fit to all samples. A sample that the model has already is left out.
         """
-        grown, support = copy(self), self.support
+        grown, support, old = copy(self), self.support, [] if self.old is None else [self.old]
         given = raw.of_one_class(self._labelled(inputs, labels, columns), inputs)
         encoded, grown.unlabelled = self.encoded(given, watch)
-        stored = [support, *([] if self.old is None else [self.old])]
-        labels_by_content = {
-            content: label for some in stored for content, label in zip(_contents(some), some.y.tolist(), strict=True)
-        }
-        new = grown._distinct(encoded, labels_by_content)
+        new = grown._distinct(encoded, support, *old)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown._shown = raw.joined([support, raw.with_new_ids(new[~is_old], support.ids)]).columns
+        grown._shown = joined([support, _with_new_ids(new[~is_old], support.ids)]).columns
         if is_old.any():
-            grown.old = raw.joined([*stored[1:], new[is_old]])
+            grown.old = joined([*old, new[is_old]])
         assign(self, grown)
         return self
 
@@ -293,34 +286,33 @@ class InputClassifier:
         assign(self, grown)
         return self
 
-    def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
+    def _check_names(self, old: Sequence[Any], new: Sequence[Any]) -> None:
         """Raise if a class is old and new, unless only new ones are predicted."""
         if len(old) and len(new) and not self.new_only:
-            check_names(old, new)
+            check_names(np.array(old), np.array(new))
 
-    def _distinct(self, new: Samples, stored: Mapping[Any, Any]) -> Samples:
-        """Without samples that the model has (labels by content), that repeat another, or that have several labels.
+    def _distinct(self, new: Samples, *stored: Samples) -> Samples:
+        """Without samples that are stored already, that repeat another, or that have several labels.
 
         Samples labelled "none of these" are left out too: that is an answer and not a class.
         """
-        labels: dict[Any, set[str]] = {content: {label} for content, label in stored.items()}
-        contents = _contents(new)
-        for content, label in zip(contents, new.y.tolist(), strict=True):
-            labels.setdefault(content, set()).add(label)
-        wrong, seen = [], {*stored}
-        for name, content, label in zip(names_of(new), contents, new.y.tolist(), strict=True):
+        labels: dict[Any, set[str]] = defaultdict(set)
+        for samples in (*stored, new):
+            for content, label in zip(_contents(samples), samples.y.tolist(), strict=True):
+                labels[content].add(label)
+        seen = {*chain.from_iterable(map(_contents, stored))}
+        wrong = []
+        for name, content, label in zip(names_of(new), _contents(new), new.y.tolist(), strict=True):
             if label == NONE:
                 wrong.append(f"{name} is labelled '{NONE}', which is no class")
             elif len(labels[content]) > 1:
                 wrong.append(f"{name} has the labels {listing(map(quoted, sorted(labels[content])))}")
-            elif content in seen:
-                wrong.append(f"{name} is a sample of {quoted(label)} already")
             else:
-                wrong.append("")
+                wrong.append(f"{name} is a sample of {quoted(label)} already" if content in seen else "")
             seen.add(content)
-        if not any(wrong):
-            return new
         usable = np.array([not reason for reason in wrong])
+        if usable.all():
+            return new
         sentence = f"{count(int((~usable).sum()), 'sample')} cannot be used: {listing(filter(None, wrong))}"
         if self.strict or not usable.any():
             raise InputError(f"{sentence}; correct or remove them.")
@@ -347,7 +339,7 @@ class InputClassifier:
 
     def features(self, inputs: Any) -> np.ndarray:
         """Features of inputs (inputs, V)."""
-        return np.concatenate([X for _, X in self.batches(self.opened(inputs), strict=True)])
+        return np.concatenate([X for _, _, X in self.batches(self.opened(inputs), strict=True)])
 
     def explain(self, inputs: Any, most: int | None = None, *, reject: float | None = None) -> InputExplanation:
         """Explain the predictions for the first ``most`` inputs; samples are shown by their texts or ids.
@@ -355,15 +347,14 @@ class InputClassifier:
         The result can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of
         the difference between the two logits.
         """
-        opened, parts, n_left = self.opened(inputs), [], np.inf if most is None else most
-        for batch, X in self.batches(opened):
-            rows = readable(batch)[: len(X) if most is None else n_left]
-            parts.append(Samples(X[: len(rows)], [""] * len(rows), opened.shown(batch[rows])))
-            n_left -= len(rows)
-            if n_left == 0:
+        opened = self.opened(inputs)
+        parts: list[Samples] = []
+        for rows, content, X in self.batches(opened):
+            parts.append(Samples(X, columns=opened.shown(rows[readable(rows)], content)))
+            if most is not None and sum(map(len, parts)) >= most:
                 break
         model = snapshot(self)
-        return explain_inputs(model.model, raw.joined(parts), model.support, model.old, reject)
+        return explain_inputs(model.model, joined(parts)[:most], model.support, model.old, reject)
 
     def loans(self) -> Explanation:
         """How much each old class lends to the new ones: their transfer weights, which can be printed."""
@@ -375,19 +366,13 @@ class InputClassifier:
         The result can be printed; ``suggestions`` are those of ``HOTClassifier`` and ``samples`` the suggested inputs.
         """
         opened = self.opened(inputs)
-        parts = list(self.batches(opened, watch))
+        parts = [(rows, X) for rows, _, X in self.batches(opened, watch)]
+        pool = joined([rows for rows, _ in parts])
         suggestions = self.model.suggest(np.concatenate([X for _, X in parts]), n)
         # Suggestions are numbers of readable inputs; users count all of them.
-        places, first = [], 0
-        for batch, _ in parts:
-            places += [(first + row, batch, row) for row in readable(batch).tolist()]
-            first += len(batch)
-        chosen = [places[item.index] for item in suggestions]
-        items = tuple(replace(item, index=number) for item, (number, *_) in zip(suggestions, chosen, strict=True))
-        names = {*opened.columns, opened.id}
-        columns = {name: [batch.columns[name][row] for _, batch, row in chosen] for name in names}
-        samples = Samples([batch.X[row] for _, batch, row in chosen], columns=columns)
-        return InputSuggestions(replace(suggestions, items=items), opened, samples)
+        numbers = readable(pool)[suggestions.rows]
+        items = [replace(item, index=number) for item, number in zip(suggestions, numbers.tolist(), strict=True)]
+        return InputSuggestions(replace(suggestions, items=tuple(items)), opened, pool[numbers])
 
     # --- inputs as features
 
@@ -408,58 +393,6 @@ class InputClassifier:
         """Open what a command line names: a file, a folder, standard input, or a text itself."""
         return self.opened([line] if self.kind == TEXTS and not raw.is_path(line) else line, columns=columns)
 
-    def batches(
-        self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
-    ) -> Iterator[tuple[Samples, np.ndarray]]:
-        """Iterate over inputs from ``opened`` in batches, with the features of those that can be read.
-
-        ``batch.errors`` says why others cannot. There is a ``LeftOutWarning`` at the end, and an error only if no input
-        can be read, or if ``strict``.
-        """
-        done = 0
-        errors: dict[int, str] = {}
-        # The caller may stop early.
-        with suppress(GeneratorExit):
-            for given in inputs.batches(AT_ONCE[inputs.kind]):
-                batch, content = self._decoded(inputs, given)
-                errors |= {done + row: error for row, error in batch.errors.items()}
-                done += len(batch)
-                # After an error, the rest is read but not encoded, to list all errors.
-                if not (strict and errors):
-                    yield batch, content if inputs.kind == FEATURES else self._encoder().encode(content)
-                if watch is not None:
-                    watch(inputs.name, done, inputs.total)
-        if not done:
-            raise InputError(f"{inputs.name} holds no inputs: pass at least one.")
-        if watch is not None:
-            watch(inputs.name, done, done)
-        if errors:
-            sentence = raw.unreadable(errors, done, inputs.name)
-            if strict or len(errors) == done:
-                raise InputError(f"{sentence}; repair or remove them.")
-            warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
-
-    def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> tuple[Samples, int]:
-        """Labelled inputs as features with what is shown of them, and how many rows had no label.
-
-        Those rows, and rows that cannot be read, are left out. Of each class at most ``most`` images get thumbnails.
-        """
-        parts, unlabelled = [], 0
-        counts: Counter[str] = Counter()
-        for batch, X in self.batches(inputs, watch, strict=self.strict):
-            labels, rows = inputs.labels(batch), readable(batch)
-            labelled = [place for place, row in enumerate(rows) if labels[row]]
-            y, small = [labels[row] for row in rows[labelled]], []
-            for label in y:
-                counts[label] += 1
-                small.append(most is None or counts[label] <= most)
-            unlabelled += len(rows) - len(labelled)
-            parts.append(Samples(X[labelled], y, inputs.shown(batch[rows[labelled]], small)))
-        if not counts:
-            raise InputError(f"{inputs.name} {raw.NO_LABEL}")
-        about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return replace(raw.joined(parts), about=about), unlabelled
-
     def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
         if labels is None and not isinstance(inputs, (str, Path)):
             raise ParameterError("A list of inputs has no labels: pass labels=, one per input.")
@@ -479,6 +412,72 @@ class InputClassifier:
         # Raw inputs have labels of text.
         names = np.array([as_text(name) for name in base.names.tolist()])
         return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
+
+    def batches(
+        self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
+    ) -> Iterator[tuple[Samples, Any, np.ndarray]]:
+        """Iterate over inputs from ``opened`` in batches; of the rows that can be read, texts or pixels, and features.
+
+        ``batch.errors`` says why others cannot. There is a ``LeftOutWarning`` at the end, and an error only if no input
+        can be read, or if ``strict``.
+        """
+        done = 0
+        errors: dict[int, str] = {}
+        # The caller may stop early.
+        with suppress(GeneratorExit):
+            for given in inputs.batches(AT_ONCE[inputs.kind]):
+                batch, content = self._decoded(inputs, given)
+                errors |= {done + row: error for row, error in batch.errors.items()}
+                done += len(batch)
+                # After an error, the rest is read but not encoded, to list all errors.
+                if not (strict and errors):
+                    yield batch, content, content if inputs.kind == FEATURES else self._encoder().encode(content)
+                if watch is not None:
+                    watch(inputs.name, done, inputs.total)
+        if not done:
+            raise InputError(f"{inputs.name} holds no inputs: pass at least one.")
+        if watch is not None:
+            watch(inputs.name, done, done)
+        if errors:
+            sentence = raw.unreadable(errors, done, inputs.name)
+            if strict or len(errors) == done:
+                raise InputError(f"{sentence}; repair or remove them.")
+            warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
+
+    def encoded(self, inputs: Inputs, watch: Watch | None = None) -> tuple[Samples, int]:
+        """Labelled inputs as features with what is shown of them, and how many rows had no label.
+
+        Those rows, and rows that cannot be read, are left out.
+        """
+        parts = []
+        for batch, content, X in self.batches(inputs, watch, strict=self.strict):
+            rows = batch[readable(batch)]
+            parts.append(Samples(X, inputs.labels(rows), inputs.shown(rows, content)))
+        samples = joined(parts)
+        inputs.check_labelled(samples.y)
+        about = inputs.about if inputs.kind == FEATURES else self._encoder().about
+        labelled = np.array([bool(label) for label in samples.y])
+        samples = replace(samples, y=np.array(samples.y), about=about)[labelled]
+        return samples, int((~labelled).sum())
+
+    def _decoded(self, inputs: Inputs, batch: Samples) -> tuple[Samples, Any]:
+        """The batch with all its errors, and of the other rows texts, pixels or features."""
+        rows = readable(batch)
+        if inputs.kind == FEATURES:
+            width = getattr(getattr(self, "model", None), "n_features_in_", batch.X.shape[1])
+            if batch.X.shape[1] != width:
+                raise InputError(
+                    f"{inputs.name} has {batch.X.shape[1]} features, but this model needs {width}: extract them with "
+                    "its encoder, or pass the inputs themselves."
+                )
+            finite = np.isfinite(batch.X).all(axis=1)
+            errors = dict.fromkeys(np.flatnonzero(~finite).tolist(), "its features are not all finite numbers")
+            return replace(batch, errors={**batch.errors, **errors}), batch.X[finite]
+        content, size = [batch.X[row] for row in rows], self._encoder().size
+        if size is None:
+            return batch, content
+        pixels, wrong = raw.decoded(content, size)
+        return replace(batch, errors={**batch.errors, **{int(rows[i]): why for i, why in wrong.items()}}), pixels
 
     def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
         """Raise if features come from another encoder than that of this model."""
@@ -512,25 +511,6 @@ class InputClassifier:
                 self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
             return self._loaded
 
-    def _decoded(self, inputs: Inputs, batch: Samples) -> tuple[Samples, Any]:
-        """The batch with all its errors, and of the other rows texts, pixels or features."""
-        rows = readable(batch)
-        if inputs.kind == FEATURES:
-            width = getattr(getattr(self, "model", None), "n_features_in_", batch.X.shape[1])
-            if batch.X.shape[1] != width:
-                raise InputError(
-                    f"{inputs.name} has {batch.X.shape[1]} features, but this model needs {width}: extract them with "
-                    "its encoder, or pass the inputs themselves."
-                )
-            finite = np.isfinite(batch.X).all(axis=1)
-            errors = dict.fromkeys(np.flatnonzero(~finite).tolist(), "its features are not all finite numbers")
-            return replace(batch, errors={**batch.errors, **errors}), batch.X[finite]
-        content, size = [batch.X[row] for row in rows], self._encoder().size
-        if size is None:
-            return batch, content
-        pixels, wrong = raw.decoded(content, size)
-        return replace(batch, errors={**batch.errors, **{int(rows[i]): why for i, why in wrong.items()}}), pixels
-
     # --- models in folders
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -545,30 +525,28 @@ class InputClassifier:
             "encoder": self.encoder,
             "kind": self.kind,
             "new_only": self.new_only,
-            "about": self.about,
             "probe": list(self.probe),
-            "support": raw.shown_to_json(self.support),
-            "old": None if self.old is None else {"labels": self.old.y.tolist(), **raw.shown_to_json(self.old)},
+            "old": None if self.old is None else self.old.y.tolist(),
         }
-        parts, base = [INPUTS], self.model.base
+        base: Any = self.model.base
+        has_bank = isinstance(base, BaseClasses) or getattr(base, "folder", None) is not None
+        files = {SUPPORT: self.support} | ({} if self.old is None else {OLD: self.old})
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
             place, digest = self._place or (None, "")
             if place == real(path) and path.exists() and digest_of(path) != digest:
                 raise RunError(f"{path} was changed since this model was loaded from it: load it again first.")
             write_json(folder / INPUTS, content)
-            if self.old is not None:
-                write_tensors(folder / OLD, {"X": self.old.X}, {})
-                parts.append(OLD)
-            has_bank = isinstance(base, BaseClasses) or getattr(base, "folder", None) is not None
+            for name, samples in files.items():
+                write_features(folder / name, replace(samples, y=None), about=self.about)
             if has_bank:
                 self._save_bank(base, folder / BANK)
-                parts.append(f"{BANK}/{BANK_DESCRIPTION}")
             if previous:
                 copytree(path, folder / PREVIOUS, copy_function=link_or_copy)
                 rmtree(folder.joinpath(*[PREVIOUS] * (MOST_UNDONE + 1)), ignore_errors=True)
-            digest = write_model(self.model, folder, parts)
+            bank = [f"{BANK}/{BANK_DESCRIPTION}"] if has_bank else []
+            digest = write_model(self.model, folder, [INPUTS, *files, *bank])
         self._place = real(path), digest
-        self._bank = UnloadedBase(base.fingerprint, path / BANK) if base is not None and has_bank else None
+        self._bank = UnloadedBase(base.fingerprint, path / BANK) if has_bank else None
 
     def _save_bank(self, base: Any, place: Path) -> None:
         """Write the bank; if its files are in the folder that the model is from, link them."""
@@ -629,22 +607,27 @@ class InputClassifier:
         with refuse_damage(folder, WHAT):
             loaded = cls(new_only=bool(content["new_only"]), device=device)
             loaded.encoder, loaded.trust = encoder or content["encoder"], trust or encoder is not None
-            loaded.model, loaded.kind = model, content["kind"]
-            loaded.about, loaded.probe = dict(content["about"]), tuple(map(float, content["probe"]))
-            if loaded.kind not in AT_ONCE or not isinstance(loaded.encoder, (str, type(None))):
-                raise ValueError("its kind of inputs or its encoder is unknown")
-            loaded._shown = raw.shown_from_json(content["support"], len(model.support_labels_))
+            loaded.model, loaded.kind, loaded.probe = model, content["kind"], tuple(map(float, content["probe"]))
+            known = loaded.kind in AT_ONCE and isinstance(loaded.encoder, (str, type(None)))
+            need(known, "its kind of inputs or its encoder is unknown")
+            support = _read_samples(folder / SUPPORT, model.support_labels_, model.n_features_in_)
+            loaded._shown, loaded.about = support.columns, support.about
             if content["old"] is not None:
-                X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
-                loaded.old = Samples(X, y, raw.shown_from_json(content["old"], len(y)))
-                if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
-                    raise ValueError("its old samples are not valid features")
-            if digest_of(folder) != digest:
-                raise ValueError("it was replaced")
+                loaded.old = _read_samples(folder / OLD, np.array(content["old"]), model.n_features_in_)
+            need(digest_of(folder) == digest, "it was replaced")
         loaded._place = real(folder), digest
         if isinstance(model.base, UnloadedBase) and is_bank(folder / BANK):
             loaded._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
         return loaded
+
+
+def _read_samples(file: Path, labels: np.ndarray, width: int) -> Samples:
+    """Samples of a saved model, in memory: its folder may be deleted."""
+    source = open_features(file, labelled=False)
+    X = np.array(source.read()[0])
+    need(X.shape == (len(labels), width) and np.isfinite(X).all(), f"{file.name} does not match the model")
+    columns = {name: list(values) for name, values in source.columns.items()}
+    return Samples(X, labels, {ID: list(map(str, range(len(X)))), **columns}, source.about)
 
 
 def _label_counts(inputs: Inputs) -> Counter[str]:
@@ -655,8 +638,7 @@ def _label_counts(inputs: Inputs) -> Counter[str]:
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
         for batch in inputs.batches(AT_ONCE[FEATURES]):
             counts.update(filter(None, inputs.labels(batch)))
-    if not counts:
-        raise InputError(f"{inputs.name} {raw.NO_LABEL}")
+    inputs.check_labelled(counts)
     return counts
 
 
@@ -677,3 +659,25 @@ def _contents(samples: Samples) -> list[Any]:
     features = [row.tobytes() for row in samples.X]
     small = samples.thumbnails or [b""] * len(features)
     return [image or vector for image, vector in zip(small, features, strict=True)]
+
+
+def _with_new_ids(samples: Samples, taken: Sequence[str]) -> Samples:
+    """The same samples; ids that are taken get a number."""
+    ids, used = [], {*taken}
+    for name in samples.ids:
+        numbered = (f"{name} ({i})" for i in count_from(2))
+        ids.append(next(one for one in chain([name], numbered) if one not in used))
+        used.add(ids[-1])
+    return replace(samples, columns={**samples.columns, ID: ids})
+
+
+def _with_few_thumbnails(samples: Samples) -> Samples:
+    """The same samples, with thumbnails of at most so many of each class."""
+    if samples.thumbnails is None:
+        return samples
+    counts: Counter[str] = Counter()
+    small = []
+    for label, image in zip(samples.y.tolist(), samples.thumbnails, strict=True):
+        counts[label] += 1
+        small.append(image if counts[label] <= MOST_THUMBNAILS else b"")
+    return replace(samples, columns={**samples.columns, THUMBNAIL: small})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,62 +57,32 @@ class InputExplanation:
         return page.from_string(TEMPLATE.read_text("utf-8")).render(title=shortened(title, LONGEST_TITLE), cards=cards)
 
     def _card(self, reason: Reason) -> dict[str, Any]:
-        closest = sorted(reason.examples, key=lambda example: -example.similarity)
-        parts = {"Examples of both classes": reason.own, "Means of base classes": reason.lent, "Rest": reason.rest}
-        answers = [(reason.label, reason.probability), (reason.rival, reason.rival_probability)]
+        answers = [self._answer(reason, reason.label, reason.probability)]
+        # The only class of a model has no runner-up.
+        if reason.rival != reason.label:
+            answers.append(self._answer(reason, reason.rival, reason.rival_probability))
         return {
             "reason": reason,
             "input": _shown(self.queries, reason.index),
-            "answers": [
-                {
-                    "name": str(name),
-                    "probability": probability,
-                    "examples": [self._example(e) for e in closest if e.label == name][:MOST_ON_PAGE],
-                }
-                # The only class of a model has no runner-up.
-                for name, probability in answers[: 1 + (reason.rival != reason.label)]
-            ],
-            "parts": parts,
+            "answers": answers,
+            "parts": {
+                "Examples of both classes": reason.own,
+                "Means of base classes": reason.lent,
+                "Rest": reason.rest,
+            },
             "lenders": sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE],
         }
 
-    def _example(self, example: Example) -> dict[str, Any]:
-        of_old = example.index - len(self.support)
-        shown = _shown(self.support, example.index) if of_old < 0 or self.old is None else _shown(self.old, of_old)
-        return {**shown, "similarity": example.similarity}
+    def _answer(self, reason: Reason, label: Any, probability: float) -> dict[str, Any]:
+        of_class = [example for example in reason.examples if example.label == label]
+        closest = sorted(of_class, key=lambda example: -example.similarity)[:MOST_ON_PAGE]
+        examples = [{**self._shown(example.index), "similarity": example.similarity} for example in closest]
+        return {"name": str(label), "probability": probability, "examples": examples}
 
-
-def explain_inputs(
-    model: Any, queries: Samples, support: Samples, old: Samples | None, reject: float | None
-) -> InputExplanation:
-    """Explain the answers to the queries, with the closest samples of old classes as examples too."""
-    explanation = model.explain(queries.X, names=names_of(support), queries=names_of(queries), reject=reject)
-    if old is None:
-        return InputExplanation(explanation, queries, support, old)
-    placed, names = model._in_space(queries.X).astype(np.float64), names_of(old)
-    new = {*model.support_labels_.tolist()}
-
-    @cache
-    def similar(label: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Indices in `old` of the samples of a class (n,), and their similarities to the queries (queries, n)."""
-        members = np.flatnonzero(old.y == str(label))
-        # The closest of some samples need not be the closest.
-        if len(members) != model.known_.sizes[np.searchsorted(model.classes_, label)]:
-            members = members[:0]
-        return members, 1 - cosine(placed, model._in_space(old.X[members]).astype(np.float64))
-
-    def closest(query: int, label: Any) -> list[Example]:
-        members, similarities = similar(label)
-        order = np.argsort(-similarities[query], kind="stable")[:MOST_ON_PAGE]
-        near = zip(members[order].tolist(), similarities[query, order].tolist(), strict=True)
-        return [Example(len(support) + i, names[i], label, similarity, 0.0) for i, similarity in near]
-
-    reasons = []
-    for i, reason in enumerate(explanation.reasons):
-        both = [label for label in dict.fromkeys((reason.label, reason.rival)) if label not in new]
-        examples = [example for label in both for example in closest(i, label)]
-        reasons.append(replace(reason, examples=(*reason.examples, *examples)))
-    return InputExplanation(replace(explanation, reasons=tuple(reasons)), queries, support, old)
+    def _shown(self, index: int) -> dict[str, Any]:
+        """An example; the samples of old classes are counted after those of new ones."""
+        of_old = index - len(self.support)
+        return _shown(self.support, index) if of_old < 0 or self.old is None else _shown(self.old, of_old)
 
 
 def _shown(samples: Samples, index: int) -> dict[str, Any]:
@@ -124,3 +93,31 @@ def _shown(samples: Samples, index: int) -> dict[str, Any]:
         "text": samples.texts[index] if samples.texts else "",
         "image": "data:image/webp;base64," + b64encode(image).decode() if image else "",
     }
+
+
+def explain_inputs(
+    model: Any, queries: Samples, support: Samples, old: Samples | None, reject: float | None
+) -> InputExplanation:
+    """Explain the answers to the queries, with the closest samples of old classes as examples too."""
+    explanation = model.explain(queries.X, names=names_of(support), queries=names_of(queries), reject=reject)
+    if old is None:
+        return InputExplanation(explanation, queries, support, old)
+    names, new = names_of(old), {*model.support_labels_.tolist()}
+
+    def closest(query: int, label: Any) -> list[Example]:
+        members = np.flatnonzero(old.y == str(label))
+        # The closest of some samples need not be the closest.
+        if len(members) != model.known_.sizes[np.searchsorted(model.classes_, label)]:
+            return []
+        pair = (model._in_space(X).astype(np.float64) for X in (queries.X[query : query + 1], old.X[members]))
+        (similarities,) = 1 - cosine(*pair)
+        order = np.argsort(-similarities, kind="stable")[:MOST_ON_PAGE]
+        near = zip(members[order].tolist(), similarities[order].tolist(), strict=True)
+        return [Example(len(support) + i, names[i], label, similarity, 0.0) for i, similarity in near]
+
+    reasons = []
+    for i, reason in enumerate(explanation.reasons):
+        both = [label for label in dict.fromkeys((reason.label, reason.rival)) if label not in new]
+        examples = [example for label in both for example in closest(i, label)]
+        reasons.append(replace(reason, examples=(*reason.examples, *examples)))
+    return InputExplanation(replace(explanation, reasons=tuple(reasons)), queries, support, old)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from itertools import count as count_from
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +31,6 @@ TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 PATH, LABEL = "path", "label"
 PATH_NAMES = ("path", "file", "filename", "image", "filepath", "text")
 HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
-NO_LABEL = "has no label in any row: label some rows."
 # Texts of one table, at most.
 MOST_TEXTS = 2**31
 
@@ -77,26 +74,25 @@ class Inputs:
         labels: Sequence[str] = batch.y
         return labels
 
-    def texts(self, batch: Samples) -> list[str] | None:
-        """Texts of rows of a batch, if they are texts or their features are of texts."""
-        texts = batch.X if self.kind == TEXTS else batch.texts if self.kind == FEATURES else None
-        return None if texts is None else list(texts)
+    def check_labelled(self, labels: Iterable[str]) -> None:
+        """Raise if there is no label at all."""
+        if not any(labels):
+            raise InputError(f"{self.name} has no label in any row: label some rows.")
 
-    def shown(self, batch: Samples, small: Sequence[bool] | None = None) -> dict[str, Sequence[Any]]:
-        """What explanations show of rows of a batch: ids, and texts or thumbnails, if any (b"" for none).
+    def shown(self, batch: Samples, content: Any) -> dict[str, Sequence[Any]]:
+        """What explanations show of readable rows, of which `content` are texts or pixels: ids, texts or thumbnails."""
+        # Halves of surrogate pairs, which JSON may hold, are escaped as in answers.
+        columns = {ID: [str(one).encode(errors="backslashreplace").decode() for one in batch.columns[self.id]]}
+        if self.kind == FEATURES:
+            return columns | {name: list(batch.columns[name]) for name in (TEXT, THUMBNAIL) if name in batch.columns}
+        if self.kind == TEXTS:
+            return columns | {TEXT: content}
+        from hotshot.images.decode import thumbnails
 
-        Thumbnails of images are made now, if `small` is given of those where it is true.
-        """
-        wanted = [True] * len(batch) if small is None else small
-        columns: dict[str, Sequence[Any]] = {ID: [str(one) for one in batch.columns[self.id]]}
-        texts = self.texts(batch)
-        if texts is not None:
-            columns[TEXT] = texts
-        if self.kind == IMAGES:
-            columns[THUMBNAIL] = _thumbnails(batch.X, wanted)
-        elif self.kind == FEATURES and batch.thumbnails is not None:
-            columns[THUMBNAIL] = [image if want else b"" for image, want in zip(batch.thumbnails, wanted, strict=True)]
-        return columns
+        return columns | {THUMBNAIL: thumbnails(content)}
+
+
+# --- opening
 
 
 def kind_of(path: Path, kind: str) -> str:
@@ -193,20 +189,16 @@ def _features(source: FeatureSource) -> Inputs:
     label = None if source.unlabelled else LABEL
     others = [name for name in source.columns if name not in (ID, TEXT, THUMBNAIL)]
     # An id that is made of columns is redundant beside them.
-    names = [
-        *([] if others else [ID]),
-        *([TEXT] if TEXT in source.columns else []),
-        *others,
-        *([label] if label else []),
-    ]
+    first = [*([] if others else [ID]), *([TEXT] if TEXT in source.columns else [])]
+    columns = (*first, *others, *([] if label is None else [label]))
 
     def batches(size: int) -> Iterator[Samples]:
         for batch in source.batches(size):
-            labels = None if batch.y is None else [as_text(one) for one in batch.y.tolist()]
-            columns = {ID: batch.ids, **batch.columns}
-            yield Samples(batch.X, labels, columns if labels is None else {**columns, LABEL: labels})
+            y = None if batch.y is None else [as_text(one) for one in batch.y.tolist()]
+            labels = {} if y is None else {LABEL: y}
+            yield Samples(batch.X, y, {ID: batch.ids, **batch.columns, **labels})
 
-    return Inputs(str(source.path), FEATURES, tuple(names), label, ID, source.n_samples, batches, source.about)
+    return Inputs(str(source.path), FEATURES, columns, label, ID, source.n_samples, batches, source.about)
 
 
 # --- tables of texts, or of paths of images
@@ -232,14 +224,15 @@ def _table(table: Table, kind: str, wanted: Columns = BY_NAME, folder: Path = Pa
         rows, first = table.rows(), 0
         while some := list(islice(rows, size)):
             columns = {name: [row[name] for row, _ in some] for name in table.columns}
-            X = columns[content]
-            errors = {} if kind != TEXTS else {i: why for i, text in enumerate(X) if (why := _problem_of_text(text))}
-            errors |= {i: error for i, (_, error) in enumerate(some) if error}
-            labels = None if label is None else [as_text(one) for one in columns[label]]
             if identity not in columns:
-                columns[identity] = [str(first + i) for i in range(len(some))]
-            X = X if kind == TEXTS else _listed_images(folder, X)
-            yield Samples(X, labels, columns, errors=dict(sorted(errors.items())))
+                columns[identity] = list(map(str, range(first, first + len(some))))
+            labels = None if label is None else [as_text(one) for one in columns[label]]
+            X, wrong = columns[content], [error for _, error in some]
+            if kind == TEXTS:
+                wrong = [error or _problem_of_text(text) for error, text in zip(wrong, X, strict=True)]
+            else:
+                X = _listed_images(folder, X)
+            yield Samples(X, labels, columns, errors={row: why for row, why in enumerate(wrong) if why})
             first += len(some)
 
     return Inputs(table.name, kind, table.columns, label, identity, None, batches)
@@ -271,19 +264,17 @@ def _images(path: Path) -> Inputs:
     from hotshot.images.decode import Picture
     from hotshot.images.tree import ARCHIVE_SUFFIXES, is_image, open_tree
 
-    others: Counter[str] = Counter()
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
         if not is_image(path.name):
             is_heic = path.suffix.lower() in HEIC_SUFFIXES
             raise InputError(
                 f"{path} is not an image: {HEIC if is_heic else 'pass an image, a folder, or a .txt file of paths'}."
             )
-        names, images, labels = [str(path)], _listed_images(path.parent, [path.name]), None
-    else:
-        files = open_tree(path).files
-        names = [name for name in files if is_image(name)]
-        images, labels = [Picture(files[name]) for name in names], _folders(names)
-        others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if not is_image(name))
+        return replace(_table(Table(str(path), (PATH,), lambda: iter([({PATH: str(path)}, "")])), IMAGES), total=1)
+    files = open_tree(path).files
+    names = [name for name in files if is_image(name)]
+    images, labels = [Picture(files[name]) for name in names], _folders(names)
+    others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if not is_image(name))
     listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
     remedy = f": {HEIC}" if HEIC_SUFFIXES & {*others} else ""
     if not images:
@@ -315,23 +306,14 @@ def _folders(names: Iterable[str]) -> list[str] | None:
 
 def of_one_class(images: Inputs, path: Any) -> Inputs:
     """Images that lie in a folder themselves, and not in folders in it, get its name as label."""
+    if images.kind != IMAGES or not isinstance(path, (str, Path)) or not os.path.isdir(path):
+        return images
+    name = Path(path).resolve().name
 
     def batches(size: int) -> Iterator[Samples]:
-        for batch in images.batches(size):
-            yield batch if batch.y is not None else replace(batch, y=[Path(path).resolve().name] * len(batch))
+        return (replace(batch, y=batch.y or [name] * len(batch)) for batch in images.batches(size))
 
-    is_folder = images.kind == IMAGES and isinstance(path, (str, Path)) and os.path.isdir(path)
-    return replace(images, batches=batches) if is_folder else images
-
-
-def _thumbnails(images: Sequence[Picture], wanted: Sequence[bool]) -> list[bytes]:
-    """Thumbnails of the images that are wanted and can be read, b"" for the others."""
-    from hotshot.images.decode import THUMBNAIL_SIDE, squares, thumbnails
-
-    places = [i for i, want in enumerate(wanted) if want]
-    pixels, errors = squares([images[i] for i in places], THUMBNAIL_SIDE)
-    made = dict(zip(np.delete(places, list(errors)).tolist(), thumbnails(pixels), strict=True))
-    return [made.get(i, b"") for i in range(len(images))]
+    return replace(images, batches=batches)
 
 
 def decoded(images: Sequence[Picture], size: int) -> tuple[np.ndarray, dict[int, str]]:
@@ -342,7 +324,7 @@ def decoded(images: Sequence[Picture], size: int) -> tuple[np.ndarray, dict[int,
     return pixels, {i: f"{images[i].name} is not a readable image, {why}" for i, why in errors.items()}
 
 
-# --- samples of a model
+# --- rows
 
 
 def readable(batch: Samples) -> np.ndarray:
@@ -358,34 +340,13 @@ def unreadable(errors: Mapping[int, str], n_inputs: int, name: str) -> str:
 
 def joined(parts: Sequence[Samples]) -> Samples:
     """Samples one after another; columns that not all have are left out."""
-    X, y = np.concatenate([part.X for part in parts]), [label for part in parts for label in part.y]
+    if len(parts) == 1:
+        return parts[0]
+    in_arrays = isinstance(parts[0].X, np.ndarray)
+    X = np.concatenate([part.X for part in parts]) if in_arrays else [x for part in parts for x in part.X]
+    y = None if parts[0].y is None else np.concatenate([part.y for part in parts])
     names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
-    columns = {name: [value for part in parts for value in part.columns[name]] for name in names}
-    return Samples(X, np.array(y), columns, parts[0].about)
-
-
-def with_new_ids(samples: Samples, taken: Iterable[str]) -> Samples:
-    """The same samples; ids that are taken get a number."""
-    ids, used = [], {*taken}
-    for name in samples.ids:
-        numbered = (f"{name} ({i})" for i in count_from(2))
-        ids.append(next(one for one in chain([name], numbered) if one not in used))
-        used.add(ids[-1])
-    return replace(samples, columns={**samples.columns, ID: ids})
-
-
-def shown_to_json(samples: Samples) -> dict[str, list[str]]:
-    """Ids, texts and thumbnails as JSON."""
-    images = [b64encode(image).decode() for image in samples.thumbnails or ()]
-    return {"ids": list(samples.ids), "texts": list(samples.texts or ()), "thumbnails": images}
-
-
-def shown_from_json(content: dict[str, list[str]], n_samples: int) -> dict[str, Sequence[Any]]:
-    """Read the output of `shown_to_json` of so many samples, as columns; ValueError if it is invalid."""
-    columns: dict[str, Sequence[Any]] = {ID: content["ids"], TEXT: content["texts"]}
-    columns[THUMBNAIL] = [b64decode(image, validate=True) for image in content["thumbnails"]]
-    if not all(isinstance(one, str) for one in chain(columns[ID], columns[TEXT])):
-        raise ValueError("an id or text that is not a string")
-    if len(columns[ID]) != n_samples or any(len(values) not in (0, n_samples) for values in columns.values()):
-        raise ValueError("a wrong number of ids, texts or thumbnails")
-    return {name: list(values) for name, values in columns.items() if values or name == ID}
+    columns = {name: list(chain.from_iterable(part.columns[name] for part in parts)) for name in names}
+    starts = np.cumsum([0, *map(len, parts)]).tolist()
+    errors = {first + row: why for first, part in zip(starts, parts, strict=False) for row, why in part.errors.items()}
+    return Samples(X, y, columns, parts[0].about, errors)
