@@ -9,21 +9,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from hotshot.cli.bank import bank
-from hotshot.cli.convert import convert
+from hotshot.cli.convert import bank, convert, export
 from hotshot.cli.demo import demo
-from hotshot.cli.evaluate import evaluate
-from hotshot.cli.export import export
-from hotshot.cli.extract import extract
+from hotshot.cli.evaluate import evaluate, tune
+from hotshot.cli.extract import extract, train
 from hotshot.cli.fit import add, fit, remove, undo
 from hotshot.cli.inspect import inspect
 from hotshot.cli.options import epilog
 from hotshot.cli.predict import explain, predict, suggest
-from hotshot.cli.report import report
-from hotshot.cli.reproduce import reproduce
+from hotshot.cli.report import report, reproduce
 from hotshot.cli.terminal import Console
-from hotshot.cli.train import train
-from hotshot.cli.tune import tune
 from hotshot.errors import HotshotError, InterruptedRunError
 from hotshot.formatting import shortened
 from hotshot.version import __version__

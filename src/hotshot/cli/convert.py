@@ -1,18 +1,27 @@
-"""`hotshot convert`: features in another format or type, or as a bank, with a record of their source."""
+"""`hotshot convert`, `hotshot bank` and `hotshot export`: features, banks and models in another form."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from hotshot.cli import options
 from hotshot.cli.options import argument, option
-from hotshot.cli.terminal import Console, bar, print_json, waiting
+from hotshot.cli.terminal import Bar, Console, choices_shown, print_json, print_notes, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import listed, printable, readable_size, shortened
 
 WITHOUT_HEADER = (".csv", ".tsv", ".npy")
+COMPACT_NOTE = (
+    "without samples, cost='hierarchical' is replaced by 'mean-cosine', and neither another feature space nor "
+    "include_base is possible: keep the bank with samples for these."
+)
+bank = typer.Typer(help="Merge banks, or compact a bank to share it.", no_args_is_help=True)
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the new bank.", show_default=False)]
 
 
 def convert(
@@ -60,7 +69,7 @@ def convert(
         options.refuse_existing(path, force, source, labels)
     entries = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
     about = {name: value for name, value in entries.items() if value is not None}
-    with bar(Console(stderr=True), "samples") as progress:
+    with Bar(Console(stderr=True), "samples") as progress:
         done = convert(
             source, out, part=part, labels=labels, dtype=dtype, about=about, samples=samples, covariance=covariance,
             overwrite=force, watch=lambda doing, *counts: progress.count(f"{doing} {shortened(source.name)}", *counts),
@@ -80,3 +89,57 @@ def convert(
     if done.left_out:
         columns = f"the column{'s' * (len(done.left_out) > 1)} {listed(done.left_out)}"
         print(printable(f"{out} cannot hold {columns}: write .safetensors to keep them."))
+
+
+@bank.command(epilog=options.epilog("hotshot bank merge birds.bank more-birds.bank -o all.bank"))
+def merge(
+    banks: Annotated[list[Path], argument("Two or more banks.", "BANK...")], out: Out, force: options.Force = False
+) -> None:
+    """Merge the samples of banks; a class in several banks gets the samples of all."""
+    from hotshot.bank.converting import merge_banks
+
+    options.refuse_existing(out, force, *banks)
+    merge_banks(banks, out, overwrite=force)
+    _print_summary(banks, out)
+
+
+@bank.command(epilog=options.epilog("hotshot bank compact birds.bank -o small.bank"))
+def compact(
+    source: Annotated[Path, argument("A bank with samples.", "BANK")], out: Out, force: options.Force = False
+) -> None:
+    """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
+    with waiting("starting"):
+        from hotshot.bank import BaseClasses
+        from hotshot.classifiers.hot import save_compact
+    options.refuse_existing(out, force, source)
+    console = Console(stderr=True)
+    with console.status("reading the bank") as status, choices_shown(status.update):
+        save_compact(BaseClasses.load(source), out, overwrite=force)
+    _print_summary([source], out)
+    print_notes(console, [COMPACT_NOTE])
+
+
+def _print_summary(sources: Sequence[Path], out: Path) -> None:
+    from hotshot.bank import BaseClasses
+
+    made = BaseClasses.load(out)
+    before, after = (sum(f.stat().st_size for s in some for f in s.iterdir()) for some in (sources, [out]))
+    counts = f"{len(made.names)} classes, {made.counts.sum()} samples, {made.n_features} features"
+    form = "with its samples" if made.samples is not None else "without samples"
+    print(printable(f"Wrote {out}: a bank of {counts}, {form}, {readable_size(after)} from {readable_size(before)}."))
+
+
+def export(
+    model: options.Model, out: Annotated[Path, argument("Output file, .onnx.", "OUT")], force: options.Force = False
+) -> None:
+    """Export a model as ONNX, to use it without hotshot."""
+    from hotshot.classifiers import HOTClassifier
+    from hotshot.classifiers.export import export_model
+
+    if out.is_file():
+        options.refuse_existing(out, force, model)
+    loaded = HOTClassifier.load(model)
+    export_model(loaded, out, overwrite=force)
+    scores = "with outlier scores" if loaded.known_ is not None else "without outlier scores"
+    counts = f"{len(loaded.classes_)} classes, {loaded.n_features_in_} features, {scores}"
+    print(printable(f"Wrote {out}: {counts}, {readable_size(out.stat().st_size)}."))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +49,7 @@ def fit(
     tuned = {} if settings is None else load_parameters(settings)
     model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device, **tuned)
     columns = Columns(text, label, id_)
-    with InputProgress(Console(stderr=True), "encoding") as progress:
+    with InputProgress("encoding") as progress:
         if data is not None:
             model.fit_together(data, few, columns=columns, watch=progress.watch)
         else:
@@ -72,15 +74,11 @@ def add(
     """Add new classes to a model, or samples to its classes, old or new."""
     # The model is replaced as a whole.
     options.refuse_overwriting(model, support)
-    with waiting("starting"):
-        from hotshot.inputs import Columns, InputClassifier
-    with (
-        InputProgress(Console(stderr=True), "encoding") as progress,
-        InputClassifier.change(model, device=device, encoder=encoder) as changed,
-    ):
+    with _changed(model, "encoding", json, device=device, encoder=encoder) as (changed, progress):
+        from hotshot.inputs import Columns
+
         changed.strict = strict
         changed.add(support, columns=Columns(text, label, id_), watch=progress.watch)
-    _report(changed, model, progress.notes, json)
 
 
 def remove(
@@ -94,11 +92,8 @@ def remove(
     """Remove new classes, or single samples of them, from a model."""
     if not (classes or sample):
         raise ParameterError("Nothing to remove: name new classes, or samples with --sample.")
-    with waiting("starting"):
-        from hotshot.inputs import InputClassifier
-    with InputProgress(Console(stderr=True), "removing") as progress, InputClassifier.change(model) as changed:
+    with _changed(model, "removing", json) as (changed, _):
         changed.remove(classes or [], samples=sample or [])
-    _report(changed, model, progress.notes, json)
 
 
 def undo(model: options.Model, json: options.Json = False) -> None:
@@ -106,6 +101,16 @@ def undo(model: options.Model, json: options.Json = False) -> None:
     from hotshot.inputs import InputClassifier
 
     _report(InputClassifier.undo(model), model, [], json)
+
+
+@contextmanager
+def _changed(folder: Path, doing: str, json: bool, **how: Any) -> Iterator[tuple[InputClassifier, InputProgress]]:
+    """The model in a folder, which is saved and reported after the block."""
+    with waiting("starting"):
+        from hotshot.inputs import InputClassifier
+    with InputProgress(doing) as progress, InputClassifier.change(folder, **how) as model:
+        yield model, progress
+    _report(model, folder, progress.notes, json)
 
 
 def _what_is_off(model: InputClassifier) -> list[str]:
@@ -118,20 +123,13 @@ def _what_is_off(model: InputClassifier) -> list[str]:
     return [f"{off} off, because {why}: pass at least 20 old classes with 10 samples each, as --base or in one file."]
 
 
-def _report(model: InputClassifier, out: Path, notes: list[str], json: bool) -> None:
+def _report(model: InputClassifier, out: Path, notes: Iterable[str], json: bool) -> None:
     """Print notes, and the classes and samples of a model, as JSON or in one or two sentences."""
     print_notes(Console(stderr=True), notes)
     n_old, n_samples = len(model.classes) - len(model.new_classes), len(model.model.support_labels_)
     if json:
-        summary: dict[str, Any] = {
-            "model": str(out),
-            "encoder": model.encoder,
-            "old_classes": n_old,
-            "new_classes": model.new_classes.tolist(),
-            "samples": n_samples,
-            "left_out": model.unlabelled,
-        }
-        print_json(summary)
+        numbers = {"old_classes": n_old, "new_classes": model.new_classes.tolist(), "samples": n_samples}
+        print_json({"model": str(out), "encoder": model.encoder, **numbers, "left_out": model.unlabelled})
         return
     new = count(len(model.new_classes), "new class", "new classes")
     both = f"{count(n_old, 'old class', 'old classes')} and {new}" if n_old else new

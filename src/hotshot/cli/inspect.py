@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hotshot.cli import options
 from hotshot.cli.options import argument, option
-from hotshot.cli.terminal import Console, Watching, bar, print_json, print_table, waiting
+from hotshot.cli.terminal import STYLES, Bar, Console, Watching, print_json, print_table, waiting
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 FAULTY = 1
 # Larger files are only read in batches, and no settings are chosen on them; the files of a bank are mapped.
 MOST_BYTES = 2**30
-STYLES = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def inspect(
@@ -49,7 +48,7 @@ def inspect(
         return
     console = Console(stderr=json)
     base, others = open_parts(file), [] if novel is None else open_parts(novel)
-    with bar(console, "samples") as progress:
+    with Bar(console, "samples") as progress:
 
         def watch(name: str) -> Callable[..., None]:
             return partial(progress.count, f"reading {shortened(Path(name).name)}")
@@ -109,15 +108,15 @@ def _show(inspection: Inspection, console: Console) -> None:
     console.print(Text(inspection.verdict, style="bold green" if worst == "note" else STYLES[worst]))
     columns = [facts(file) for file in files]
     heads = [f"{file.role}: {names[file.name]}" if several else names[file.name] for file in files]
-    tables = [Table("", ("", *heads), tuple((fact, *(column[fact] for column in columns)) for fact in columns[0]))]
     findings = []
     for finding in inspection.findings:
         # What a finding is about, if there are several files.
         about = names.get(finding.file) if len(files) > 2 else finding.role if several else None
         sentence = finding.sentence if about in (None, "both") else f"{about}: {finding.sentence}"
         findings.append((Entry(finding.severity, kind=finding.severity), sentence))
+    rows = tuple((fact, *(column[fact] for column in columns)) for fact in columns[0])
+    console.print()
+    print_table(console, Table("", ("", *heads), rows))
     if findings:
-        tables.append(Table("Findings", ("", "what"), tuple(findings)))
-    for table in tables:
         console.print()
-        print_table(console, table, STYLES)
+        print_table(console, Table("Findings", ("", "what"), tuple(findings)))

@@ -6,8 +6,9 @@ import json
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from hotshot.evaluation.journal import Record
     from hotshot.evaluation.tables import Table
 
+# Styles by the kind of an entry: of findings, and of claims of the paper.
+STYLES = {
+    "fault": "bold red", "warning": "yellow", "note": "cyan",
+    "does not hold": "red", "undecided": "yellow", "holds": "green",
+}  # fmt: skip
 # Characters of a name that a table does not break.
 LONGEST_WHOLE = 30
 # Without a terminal, a line of progress is written this often.
@@ -63,11 +69,8 @@ def print_json(document: Any) -> None:
 # --- tables
 
 
-def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
-    """A table for a console, without its notes; rows of published numbers only are dim.
-
-    `styles` are styles by the kind of an entry. Text is never read as markup or escape codes.
-    """
+def to_rich(table: Table) -> RichTable:
+    """A table for a console, without its notes; text is never read as markup or escape codes."""
     from hotshot.evaluation.tables import PUBLISHED
 
     title = Text(printable(table.title), "table.title") if table.title else None
@@ -80,7 +83,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
         heading = Text(_on_two_lines(printable(name), widest))
         shown.add_column(heading, justify="right" if numeric else "left", overflow="fold", no_wrap=whole)
     for row in rows:
-        texts = (Text(printable(entry.text), (styles or {}).get(entry.kind, "")) for entry in row)
+        texts = (Text(printable(entry.text), STYLES.get(entry.kind, "")) for entry in row)
         kinds = {entry.kind for entry in row if isinstance(entry.value, int | float)}
         shown.add_row(*texts, style="dim" if kinds == {PUBLISHED} else None)
     return shown
@@ -94,9 +97,9 @@ def _on_two_lines(heading: str, widest: int) -> str:
     return "\n".join(lines)
 
 
-def print_table(console: Console, table: Table, styles: Mapping[str, str] | None = None) -> None:
+def print_table(console: Console, table: Table) -> None:
     """Print a table, and its notes below it."""
-    console.print(to_rich(table, styles))
+    console.print(to_rich(table))
     for note in table.notes:
         console.print(note, markup=False)
 
@@ -111,27 +114,34 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 
 class Bar(Progress):
-    """Progress that disappears at the end; without a terminal, a plain line on stderr every ten seconds.
+    """Progress of what is counted, such as "images", in a `with` statement; it disappears at the end.
 
-    It is shown on `console`, or on stderr if `console` is no terminal.
+    It is shown on `console`, or on stderr if `console` is no terminal; without any terminal it is a plain line on
+    stderr every ten seconds. After Ctrl-C, `interrupted` ends the one sentence that is printed.
     """
 
-    def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
+    def __init__(self, console: Console, counted: str = "", *columns: ProgressColumn, interrupted: str = "") -> None:
         shown = console if console.is_terminal else Console(stderr=True, soft_wrap=True)
+        measured = [BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn(counted), *columns, TimeRemainingColumn()]
         description = TextColumn("{task.description}", markup=False)
-        super().__init__(SpinnerColumn(), description, *columns, console=shown, transient=True)
-        self._counted, self._ended = counted, Event()
+        columns = (SpinnerColumn(), description, *(measured if counted else [TimeElapsedColumn()]))
+        super().__init__(*columns, console=shown, transient=True)
+        self._counted, self._ending, self._ended = counted, interrupted, Event()
         self._named: dict[str, TaskID] = {}
 
     def named(self, name: str) -> TaskID:
         """The bar of this name, a new one at its first use."""
         if name not in self._named:
-            self._named[name] = self.add_task(name, total=None)
+            self._named[name] = self.add_task(name, total=None, rate="")
         return self._named[name]
 
     def count(self, name: str, done: int, total: int | None) -> None:
         """Show how much is done of what has this name."""
         self.update(self.named(name), completed=done, total=total)
+
+    def interrupted(self) -> str:
+        """How the sentence after Ctrl-C ends; empty for no sentence."""
+        return self._ending
 
     def start(self) -> None:
         """Start to show it."""
@@ -146,6 +156,11 @@ class Bar(Progress):
         if self.console.is_terminal:
             super().stop()
 
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        if isinstance(raised[1], KeyboardInterrupt) and self.interrupted():
+            raise InterruptedRunError(f"Interrupted{self.interrupted()}") from None
+
     def _write_lines(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN_LINES):
             for task in self.tasks:
@@ -156,62 +171,51 @@ class Bar(Progress):
                     self.console.print(f"{task.description}{done}, {task.elapsed or 0:.0f} s", markup=False)
 
 
-def bar(console: Console, counted: str, *more: ProgressColumn) -> Bar:
-    """Progress of what is counted, such as "images", for a `with` statement."""
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn(counted), *more, TimeRemainingColumn())
-    return Bar(console, counted, *columns)
-
-
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """Show what is being done, without a count."""
-    with Bar(Console(stderr=True), "", TimeElapsedColumn()) as progress:
+    with Bar(Console(stderr=True)) as progress:
         progress.add_task(doing, total=None)
         yield
 
 
-class ProgressWithNotes:
-    """Progress in a `with` statement: warnings become `notes`, each once, and Ctrl-C becomes one sentence.
+class BarWithNotes(Bar):
+    """Progress that shows what the methods choose on the base classes; warnings become `notes`, each once."""
 
-    What the methods choose on the base classes is shown meanwhile.
-    """
-
-    def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
-        self._progress = bar(console, counted, *columns)
-        self._warnings = warnings.catch_warnings(record=True)
-        self.notes: list[str] = []
+    notes: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
-        from hotshot.classifiers.held_out import progress
-
-        self._caught = self._warnings.__enter__()
+        self._open = ExitStack()
+        self._caught = self._open.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always", HotshotWarning)
-        self._progress.start()
-        self._token = progress.set(self._show)
-        return self
+        self._open.enter_context(choices_shown(lambda choice: self.update(self.named("choosing"), description=choice)))
+        return super().__enter__()
 
     def __exit__(self, *raised: Any) -> None:
-        self._token.var.reset(self._token)
-        self._progress.stop()
-        self._warnings.__exit__(*raised)
+        self._open.close()
         firsts: dict[str, str] = {}
         for warning in self._caught or ():
             if issubclass(warning.category, HotshotWarning):
                 text = str(warning.message)
                 # Every batch may give the same warning with other numbers. Of inputs left out, each file has its own.
                 firsts.setdefault(text if warning.category is LeftOutWarning else re.sub(r"\d+", "", text), text)
-        self.notes = list(firsts.values())
-        if isinstance(raised[1], KeyboardInterrupt):
-            raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
-
-    def _show(self, sentence: str) -> None:
-        raise NotImplementedError
-
-    def _interrupted(self) -> str:
-        raise NotImplementedError
+        self.notes = tuple(firsts.values())
+        super().__exit__(*raised)
 
 
-class Watching(ProgressWithNotes):
+@contextmanager
+def choices_shown(show: Callable[[str], None]) -> Iterator[None]:
+    """Call `show` with a sentence on what the methods are choosing on the base classes."""
+    from hotshot.classifiers.held_out import progress
+
+    token = progress.set(show)
+    try:
+        yield
+    finally:
+        progress.reset(token)
+
+
+class Watching(BarWithNotes):
     """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
 
     After Ctrl-C, one sentence names `out`, the folder with the finished tasks, and what was being done. `done` tasks
@@ -220,50 +224,50 @@ class Watching(ProgressWithNotes):
 
     def __init__(self, console: Console, out: Path | None = None, doing: str = "", several: bool = False) -> None:
         super().__init__(console, "tasks", TextColumn("{task.fields[rate]}"))
-        self._task = self._progress.add_task("preparing the base classes", total=None, rate="")
+        self._task = self.named("choosing")
+        self.update(self._task, description="preparing the base classes")
         self.out, self._doing, self._several = out, doing, several
         self.done = self.known = 0
-        # Sums of accuracies and numbers of tasks by method and shots.
-        self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
+        # Accuracies of all tasks by method and shots.
+        self._accuracies: dict[tuple[str, int | str], list[float]] = defaultdict(list)
 
-    def _show(self, sentence: str) -> None:
-        self._progress.update(self._task, description=sentence)
-
-    def _interrupted(self) -> str:
+    def interrupted(self) -> str:
+        """How many tasks are saved, and where."""
         if self.out is None:
             return f"{self._doing}. Without a run folder, nothing was saved."
         return f"{self._doing}. {self.out} holds {count(self.done, 'finished task')}: rerun the command to resume."
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Count one finished chunk of tasks, of `total` tasks in all."""
-        method, shots, accuracies = record.chunk.method, record.chunk.shots, record.accuracies
-        tasks = len(accuracies)
-        before, n_before = self._sums.get((method, shots), (0.0, 0))
-        self._sums[method, shots] = accuracy, n_tasks = before + sum(accuracies), n_before + tasks
-        self.done += tasks
-        self.known += tasks * was_known
-        label = f"{printable(method)}, {shots_in_words(shots)}: {percentage(accuracy / n_tasks, 2)}"
-        elapsed, fresh = self._progress.tasks[0].elapsed, self.done - self.known
-        rate = f"{fresh / elapsed:.0f}/s" if fresh and elapsed else ""
-        of = None if self._several else total
-        self._progress.update(self._task, completed=self.done, total=of, description=label, rate=rate)
+        method, shots = record.chunk.method, record.chunk.shots
+        accuracies = self._accuracies[method, shots]
+        accuracies += record.accuracies
+        self.done += len(record.accuracies)
+        self.known += len(record.accuracies) * was_known
+        mean = percentage(sum(accuracies) / len(accuracies), 2)
+        elapsed, fresh = self.tasks[0].elapsed, self.done - self.known
+        self.update(
+            self._task,
+            completed=self.done,
+            total=None if self._several else total,
+            description=f"{printable(method)}, {shots_in_words(shots)}: {mean}",
+            rate=f"{fresh / elapsed:.0f}/s" if fresh and elapsed else "",
+        )
 
 
-class InputProgress(ProgressWithNotes):
+class InputProgress(BarWithNotes):
     """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
 
-    def __init__(self, console: Console, doing: str) -> None:
-        super().__init__(console, "inputs")
+    def __init__(self, doing: str) -> None:
+        super().__init__(Console(stderr=True), "inputs")
         self._doing = doing
         # Answers on standard output.
         self.printed = 0
 
     def watch(self, name: str, done: int, total: int | None) -> None:
         """Show how many inputs of a file are done."""
-        self._progress.count(f"{self._doing} {shortened(Path(name).name)}", done, total)
+        self.count(f"{self._doing} {shortened(Path(name).name)}", done, total)
 
-    def _show(self, sentence: str) -> None:
-        self._progress.update(self._progress.named("choosing"), description=sentence)
-
-    def _interrupted(self) -> str:
+    def interrupted(self) -> str:
+        """How many answers were printed."""
         return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."
