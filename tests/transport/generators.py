@@ -66,6 +66,12 @@ def separable(epsilon: float = 0.02) -> Problem:
     return Problem(cost, a, b, epsilon, np.outer(a, b))
 
 
+def constant() -> Problem:
+    """Where all costs are the same, the plan is the product of the marginals."""
+    p = separable()
+    return replace(p, cost=np.full_like(p.cost, 0.3))
+
+
 def hot() -> Problem:
     """Where epsilon dwarfs the costs, only the entropy counts: the plan is the product of the marginals."""
     rng = np.random.default_rng(5)
@@ -111,6 +117,7 @@ KNOWN = {
     "diracs": diracs,
     "permutation": permutation,
     "separable": separable,
+    "constant": constant,
     "hot": hot,
     "2 x 2": two_by_two,
     "2 x 2 twice": two_by_two_twice,

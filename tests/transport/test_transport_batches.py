@@ -27,20 +27,6 @@ def test_a_batch_of_any_shape_equals_its_problems(xp, batch, dtype):
         np.testing.assert_allclose(to_numpy(together.plan)[index], alone.plan, atol=within)
 
 
-def test_marginals_are_shared_by_a_batch():
-    p = random_problem(rows=20, columns=5, batch=(3,))
-    shared = solve(p.cost, p.a[0], p.b[0], epsilon=p.epsilon)
-    repeated = solve(p.cost, np.stack([p.a[0]] * 3), np.stack([p.b[0]] * 3), epsilon=p.epsilon)
-    np.testing.assert_allclose(shared.plan, repeated.plan, atol=1e-12)
-
-
-def test_marginals_take_the_precision_of_the_cost():
-    p = random_problem()
-    solution = solve(p.cost.astype("float32"), p.a, p.b, epsilon=p.epsilon)
-    check_solution(p.cost.astype("float32"), p.a, p.b, p.epsilon, solution)
-    assert solution.plan.dtype == np.float32
-
-
 def test_more_problems_than_fit_a_block():
     p = random_problem(rows=600, columns=20, batch=(25,))
     check_solution(p.cost, p.a, p.b, p.epsilon, solve(p.cost, p.a, p.b, epsilon=p.epsilon))
@@ -58,21 +44,6 @@ def test_padding_without_mass_changes_nothing(parts, height, filler, method, low
         rows, columns = p.cost.shape
         alone = solve(p.cost, p.a, p.b, epsilon=epsilon)
         np.testing.assert_allclose(solution.plan[k, :rows, :columns], alone.plan, atol=1e-7)
-
-
-@DTYPES
-def test_padding_without_mass_on_every_array_library(xp, dtype):
-    parts = [random_problem(rows=r, columns=c, seed=r) for r, c in [(4, 2), (15, 5), (9, 3)]]
-    batch = padded(parts).astype(dtype)
-    cost, a, b = (xp.asarray(x) for x in (batch.cost, batch.a, batch.b))
-    for epsilon in (1e-3, 0.05):
-        solution = solve(cost, a, b, epsilon=epsilon)
-        check_solution(cost, a, b, epsilon, solution)
-        for k, p in enumerate(parts):
-            rows, columns = p.cost.shape
-            alone = solve(p.cost, p.a, p.b, epsilon=epsilon).plan
-            got = to_numpy(solution.plan)[k, :rows, :columns]
-            np.testing.assert_allclose(got, alone, atol=1e-7 if dtype == "float64" else 1e-4)
 
 
 FAULTS = {
@@ -111,20 +82,17 @@ def test_a_fault_has_a_status_no_plan_and_infinite_cost(xp, fault, dtype):
 def test_a_fault_leaves_the_others_bit_for_bit(fault, epsilon, dtype, method):
     if method == "sinkhorn":
         epsilon *= 100
-    for seed in range(5):
+    for seed, offset in enumerate([0, 0, 0, 0, 50]):
         p = random_problem(rows=30, columns=4, epsilon=epsilon, seed=seed, batch=(5,)).astype(dtype)
-        before = solve(p.cost, p.a, p.b, epsilon=epsilon, method=method)
+        p.cost[...] += offset
+        # Marginals may be one for all.
+        a, b = (p.a[0], p.b[0]) if seed > 2 and fault == "NaN in the cost" else (p.a, p.b)
+        before = solve(p.cost, a, b, epsilon=epsilon, method=method)
         _spoil(p, fault, problem=2)
-        _assert_same_bits(before, solve(p.cost, p.a, p.b, epsilon=epsilon, method=method))
-
-
-@pytest.mark.parametrize("offset", [0, 50])
-def test_a_fault_leaves_the_others_bit_for_bit_where_marginals_are_shared(offset):
-    p = random_problem(rows=30, columns=4, epsilon=0.01, batch=(5,)).astype("float32")
-    cost = p.cost + np.float32(offset)
-    before = solve(cost, p.a[0], p.b[0], epsilon=0.01)
-    cost[2, 0, 0] = np.nan
-    _assert_same_bits(before, solve(cost, p.a[0], p.b[0], epsilon=0.01))
+        after = solve(p.cost, a, b, epsilon=epsilon, method=method)
+        for name in FIELDS:
+            x, y = (getattr(solution, name)[[0, 1, 3, 4]] for solution in (before, after))
+            np.testing.assert_array_equal(x, y, err_msg=name)
 
 
 def test_a_batch_of_faults_only():
@@ -137,10 +105,3 @@ def _spoil(p, fault, problem):
     name, index, value, status = FAULTS[fault]
     getattr(p, name)[problem][index] = value
     return status
-
-
-def _assert_same_bits(before, after):
-    """All but the third problem are the same."""
-    for name in FIELDS:
-        x, y = (getattr(solution, name)[[0, 1, 3, 4]] for solution in (before, after))
-        np.testing.assert_array_equal(x, y, err_msg=name)

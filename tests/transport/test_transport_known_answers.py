@@ -43,12 +43,6 @@ def test_closed_forms_at_any_epsilon(epsilon):
         np.testing.assert_allclose(solve(p.cost, p.a, p.b, epsilon=epsilon).plan, p.plan, atol=1e-8)
 
 
-def test_absent_marginals_are_uniform():
-    cost = two_by_two().cost
-    half = np.full(2, 0.5)
-    np.testing.assert_array_equal(solve(cost, epsilon=0.1).plan, solve(cost, half, half, epsilon=0.1).plan)
-
-
 def test_inputs_are_left_as_they_were():
     p = KNOWN["diracs"]()
     before = [x.copy() for x in (p.cost, p.a, p.b)]

@@ -19,8 +19,7 @@ def check_relaxed(cost, a, epsilon, solution, within=1e-8):
     a, plan = as_float64(a), as_float64(solution.plan)
     assert solution.converged, count_statuses(solution.status)
     assert (plan >= 0).all()
-    mass = a.sum(axis=-1)
-    np.testing.assert_allclose(plan.sum(axis=-1), a, atol=within * mass.max())
+    np.testing.assert_allclose(plan.sum(axis=-1), a, atol=within * a.sum(axis=-1).max())
     assert (to_numpy(solution.marginal_error) <= within).all()
     check_cost(cost, solution)
     check_odds(cost, epsilon, solution)
@@ -45,14 +44,18 @@ def test_plan_agrees_with_pot(family, relaxation, method):
 @pytest.mark.parametrize("relaxation", [0.01, 1.0, 1000.0])
 def test_every_shape_is_solved(shape, relaxation):
     p = random_problem("uniform", *shape, epsilon=0.1, seed=22)
-    solution = solve(p.cost, p.a, 3 * p.b, epsilon=p.epsilon, relaxation=relaxation)
-    check_relaxed(p.cost, p.a, p.epsilon, solution)
+    check_relaxed(p.cost, p.a, p.epsilon, solve(p.cost, p.a, 3 * p.b, epsilon=p.epsilon, relaxation=relaxation))
 
 
-@given(p=problems(batch=(2,)), relaxation=RELAXATIONS, total=st.floats(0.2, 5))
-def test_a_relaxed_solution_is_one(p, relaxation, total):
-    solution = solve(p.cost, p.a, total * p.b, epsilon=p.epsilon, relaxation=relaxation)
-    check_relaxed(p.cost, p.a, p.epsilon, solution)
+@given(p=problems(batch=(2,)), relaxation=RELAXATIONS, total=st.floats(0.2, 5), power=st.floats(-4, 4))
+def test_a_relaxed_solution_is_one_in_all_units(p, relaxation, total, power):
+    b, unit = total * p.b, 10.0**power
+    one = solve(p.cost, p.a, b, epsilon=p.epsilon, relaxation=relaxation)
+    check_relaxed(p.cost, p.a, p.epsilon, one)
+    units = solve(p.cost * unit, p.a, b, epsilon=p.epsilon * unit, relaxation=relaxation * unit).plan
+    mass = solve(p.cost, p.a * unit, b * unit, epsilon=p.epsilon, relaxation=relaxation).plan
+    np.testing.assert_allclose(units, one.plan, atol=1e-6)
+    np.testing.assert_allclose(mass / unit, one.plan, atol=1e-6)
 
 
 @given(p=problems(lowest_epsilon=0.05), relaxation=RELAXATIONS)
@@ -67,27 +70,12 @@ def test_costs_rise_by_the_price_of_the_column_sums(p, relaxation):
 
 
 @given(p=problems())
-def test_a_strong_wish_is_a_constraint(p):
-    exact = solve(p.cost, p.a, p.b, epsilon=p.epsilon).plan
-    strong = solve(p.cost, p.a, p.b, epsilon=p.epsilon, relaxation=1e7 * max(p.epsilon, 1.0)).plan
-    np.testing.assert_allclose(strong, exact, atol=1e-5)
-
-
-@given(p=problems())
-def test_a_weak_wish_leaves_a_softmax_of_each_row(p):
-    weak = solve(p.cost, p.a, p.b, epsilon=p.epsilon, relaxation=1e-7 * min(p.epsilon, 1.0)).plan
+def test_a_strong_wish_is_a_constraint_and_a_weak_one_leaves_a_softmax_of_each_row(p):
+    weak, strong = (1e-7 * min(p.epsilon, 1.0), 1e7 * max(p.epsilon, 1.0))
+    weak, strong = (solve(p.cost, p.a, p.b, epsilon=p.epsilon, relaxation=rho).plan for rho in (weak, strong))
+    np.testing.assert_allclose(strong, solve(p.cost, p.a, p.b, epsilon=p.epsilon).plan, atol=1e-5)
     free = np.exp((p.cost.min(axis=1, keepdims=True) - p.cost) / p.epsilon)
     np.testing.assert_allclose(weak, p.a[:, None] * free / free.sum(axis=1, keepdims=True), atol=1e-4)
-
-
-@given(p=problems(), relaxation=RELAXATIONS, power=st.floats(-4, 4))
-def test_units_and_mass_scale_the_plan(p, relaxation, power):
-    unit = 10.0**power
-    one = solve(p.cost, p.a, p.b, epsilon=p.epsilon, relaxation=relaxation).plan
-    units = solve(p.cost * unit, p.a, p.b, epsilon=p.epsilon * unit, relaxation=relaxation * unit).plan
-    mass = solve(p.cost, p.a * unit, p.b * unit, epsilon=p.epsilon, relaxation=relaxation).plan
-    np.testing.assert_allclose(units, one, atol=1e-6)
-    np.testing.assert_allclose(mass / unit, one, atol=1e-6)
 
 
 def test_each_problem_has_its_own_relaxation():
