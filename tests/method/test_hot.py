@@ -131,12 +131,15 @@ def test_at_one_shot_a_class_is_its_sample(base, method):
         check_same(by_class, by_sample, t, t, tolerance=1e-6)
 
 
-def test_the_order_of_support_samples_does_not_matter(base):
+def test_the_order_of_support_samples_and_of_classes_does_not_matter(base):
     support, labels = random_tasks(base, 1, (3, 1, 2))
     order = np.random.default_rng(0).permutation(6)
     plain = fit_tasks(base, support, labels, method_with(), n_classes=3)
     shuffled = fit_tasks(base, support[:, order], labels[:, order], method_with(), n_classes=3)
     check_same(plain, shuffled, 0, 0, tolerance=1e-3)
+    renamed = fit_tasks(base, support, np.array([2, 0, 1])[labels], method_with(), n_classes=3)
+    got, expected = (probabilities(f.theta[0], QUERIES) for f in (renamed, plain))
+    np.testing.assert_allclose(got[:, [2, 0, 1]], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("per", ["class", "sample"])

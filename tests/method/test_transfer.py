@@ -22,11 +22,11 @@ ot = pytest.importorskip("ot")
 EPSILON, B = 0.05, len(RAGGED)
 
 
-def sinkhorn(cost, a=None):
+def sinkhorn(cost, a=None, epsilon=EPSILON):
     """A converged plan of POT's onto uniform targets."""
     a = np.full(cost.shape[0], 1 / cost.shape[0]) if a is None else a
     b = np.full(cost.shape[1], 1 / cost.shape[1])
-    return ot.sinkhorn(a, b, cost, EPSILON, method="sinkhorn_log", numItermax=100_000, stopThr=1e-11)
+    return ot.sinkhorn(a, b, cost, epsilon, method="sinkhorn_log", numItermax=100_000, stopThr=1e-11)
 
 
 def cosine_distance(x, y):
@@ -102,19 +102,6 @@ def base():
 # --- the hierarchy ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shots", [(1, 1, 1), (2, 1, 3)])
-def test_learned_cost_and_transfer_weights_are_those_of_the_naive_loop(base, shots):
-    targets, _ = random_tasks(base, n_tasks=2, shots=shots)
-    got = transfer_of(base, targets, epsilon=EPSILON)
-    check_weights(got.weights, (2, len(RAGGED), sum(shots)))
-    for task in range(2):
-        learned, _ = naive_learned_cost(base, targets[task])
-        np.testing.assert_allclose(got.cost[task], learned, atol=1e-8)
-        plan = sinkhorn(learned)
-        np.testing.assert_allclose(got.plan[task], plan, atol=1e-8)
-        np.testing.assert_allclose(got.weights[task], sum(shots) * plan, atol=1e-7)
-
-
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize(
     ("cost_scale", "divided"), [("published", ("hierarchical", "mean-cosine")), ("over-targets", COSTS)]
@@ -125,8 +112,10 @@ def test_every_cost_and_scale_is_that_of_the_naive_loop(base, cost, cost_scale, 
     check_weights(got.weights, (2, len(RAGGED), 4))
     for task in range(2):
         expected = naive_cost(base, targets[task], cost) / (4 if cost in divided else 1)
+        plan = sinkhorn(expected)
         np.testing.assert_allclose(got.cost[task], expected, atol=1e-7)
-        np.testing.assert_allclose(got.weights[task], 4 * sinkhorn(expected), atol=1e-6)
+        np.testing.assert_allclose(got.plan[task], plan, atol=1e-7)
+        np.testing.assert_allclose(got.weights[task], 4 * plan, atol=1e-6)
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 99))
@@ -206,28 +195,22 @@ def nearest_classes(base, targets, cost, k):
 
 
 @pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_each_target_keeps_exactly_its_k_nearest_classes(base, cost, k):
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_transport_runs_over_the_classes_near_some_target_and_each_keeps_its_own(base, cost, k):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1))
-    got = transfer_of(base, targets, cost=cost, n_retrieved=k, epsilon=0.3)
+    epsilon = EPSILON if cost == "hierarchical" else 0.3
+    got = transfer_of(base, targets, cost=cost, n_retrieved=k, epsilon=epsilon, cost_scale="over-targets")
     check_weights(got.weights, (2, len(RAGGED), 2))
     for task in range(2):
-        for n, nearest in enumerate(nearest_classes(base, targets[task], cost, k)):
-            assert set(np.flatnonzero(got.weights[task, :, n])) == set(nearest)
-
-
-@pytest.mark.parametrize("cost", ["hierarchical", "euclidean"])
-def test_transport_runs_over_the_classes_near_some_target(base, cost):
-    targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1))
-    got = transfer_of(base, targets, cost=cost, n_retrieved=2, epsilon=EPSILON, cost_scale="over-targets")
-    for task in range(2):
-        nearest = nearest_classes(base, targets[task], cost, 2)
-        lending = sorted({int(b) for column in nearest for b in column})
-        plan = sinkhorn(naive_cost(base, targets[task], cost)[lending] / 2)
-        np.testing.assert_allclose(got.plan[task][lending], plan, atol=1e-7)
-        for n, column in enumerate(nearest):
-            kept = np.array([plan[lending.index(b), n] if b in column else 0.0 for b in range(len(RAGGED))])
-            np.testing.assert_allclose(got.weights[task, :, n], kept / kept.sum(), atol=1e-5)
+        table = naive_cost(base, targets[task], "mean-cosine" if cost == "hierarchical" else cost)
+        near = np.argsort(np.argsort(table, axis=0), axis=0) < k
+        lends = near.any(axis=1)
+        plan = np.zeros(near.shape)
+        plan[lends] = sinkhorn(naive_cost(base, targets[task], cost)[lends] / 2, epsilon=epsilon)
+        np.testing.assert_allclose(got.plan[task][lends], plan[lends], atol=1e-7)
+        weights = np.where(near, plan, 0)
+        np.testing.assert_allclose(got.weights[task], weights / weights.sum(axis=0), atol=1e-5)
+        np.testing.assert_array_equal(got.weights[task] > 0, near)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -39,12 +39,11 @@ def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, 
 
 
 def task_of(problem, t):
-    names = ["points", "members", "counts"]
-    names += [] if problem.mixing is None else ["mixing"]
-    own = {name: getattr(problem, name)[t : t + 1] for name in names}
+    names = ("points", "members", "counts")
+    of_task = {name: getattr(problem, name)[t : t + 1] for name in names}
     if problem.mixing is None:
-        own["covariances"] = Dense(problem.covariances.matrices[t : t + 1])
-    return replace(problem, **own)
+        return replace(problem, covariances=Dense(problem.covariances.matrices[t : t + 1]), **of_task)
+    return replace(problem, mixing=problem.mixing[t : t + 1], **of_task)
 
 
 def zeros(problem):
@@ -217,17 +216,3 @@ def test_without_covariance_a_head_is_weighted_logistic_regression(shots, C):
         y = np.concatenate([labels[t], labels[t]])
         model = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X, y, sample_weight=counts)
         np.testing.assert_allclose(probabilities(theta[t], queries), model.predict_proba(queries), atol=1e-2)
-
-
-def test_permuting_the_classes_permutes_the_head():
-    base = prepared_bank()
-    support, labels = random_tasks(base, 1, (1, 2, 1))
-    weights = random_weights(1, 6, 4)
-    order = np.array([2, 0, 1])
-    plain, permuted = (
-        heads_of(base, gaussians_of(base, support, y, weights), support, y, n_classes=3)[0]
-        for y in (labels, order[labels])
-    )
-    queries = np.random.default_rng(0).normal(size=(50, 6))
-    expected = probabilities(plain[0], queries)
-    np.testing.assert_allclose(probabilities(permuted[0], queries)[:, order], expected, atol=1e-3)
