@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.bank.covariances import COVARIANCE_FORMS, Bucket, Dense, Factored, Joined, diagonal, low_rank
+from hotshot.bank.covariances import Bucket, Dense, Factored, Joined, diagonal, low_rank
 from hotshot.bank.space import FeatureSpace, FeatureTransform, PreparedBase, Space, check_feature_space
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover
@@ -54,8 +54,8 @@ REMEDY = "make one with BaseClasses.save or hotshot convert"
 MASS_TOLERANCE = 1e-3
 _TYPES: dict[str, Any] = {t.__name__: t for t in (Bucket, FeatureTransform, FeatureSpace, Dense, Factored, Joined)}
 _TYPES |= {"Diagonal": diagonal, "LowRank": low_rank}
-# Fields of a prepared bank that are not in the file of its space: the bank has them, or computes them (`ones`).
-_OF_THE_BANK = ("names", "counts", "ones")
+# Not in the file of a space: the bank has names and counts; files of before have their type and `ones`.
+NOT_SAVED = ("names", "counts", "type", "ones")
 
 
 def _is_number(value: Any) -> bool:
@@ -64,15 +64,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_names(names: Any) -> bool:
-    """Whether these are different texts or numbers."""
+    """Whether these are different texts, or different numbers."""
     are_numbers = all(type(name) is bool or _is_number(name) for name in names)
     is_one_type = are_numbers or all(isinstance(name, str) for name in names)
     return type(names) is list and is_one_type and len(set(names)) == len(names) > 0
 
 
-# What the description of a bank holds, and what that of each of its spaces.
-Checks = Mapping[str, Callable[[Any], Any]]
-_DESCRIPTION: Checks = {
+# What the description of a bank holds. Of a space nothing is checked: a fit that looks for another one prepares it.
+_DESCRIPTION: dict[str, Callable[[Any], Any]] = {
     "names": _are_names,
     "counts": lambda x: type(x) is list and all(type(count) is int and count > 0 for count in x),
     "n_features": lambda x: type(x) is int and x > 0,
@@ -85,16 +84,6 @@ _DESCRIPTION: Checks = {
     "about": lambda x: type(x) is dict,
     "choices": lambda x: type(x) is dict,
 }
-_SPACE: Checks = {
-    "power": _is_number,
-    "power_offset": _is_number,
-    "power_on_base": lambda x: type(x) is bool,
-    "normalize": lambda x: x in (None, "centre-l2"),
-    "n_components": lambda x: x is None or _is_number(x),
-    "sample_weights": lambda x: x in ("uniform", "classifier"),
-    "temperature": _is_number,
-    "covariance": lambda x: x in COVARIANCE_FORMS,
-}
 # Shapes of the arrays: B classes, V features, A axes; b classes of a part, with up to J rows. "?" stands for None.
 _SHAPES: dict[type, dict[str, str]] = {
     PreparedBase: {"means": "BA", "weighted_means": "BA", "mean_units": "BA", "spectrum": "A"},
@@ -103,6 +92,7 @@ _SHAPES: dict[type, dict[str, str]] = {
     Dense: {"matrices": "bAA"},
     Factored: {"rows": "bJA", "lengths": "?bJ", "means": "?bA", "scales": "bJ", "diagonal": "?bA"},
 }
+# Large arrays are not read for checks.
 _LARGE, _NOT_NEGATIVE = ("units", "rows", "matrices"), ("spectrum", "scales", "diagonal", "mass")
 
 
@@ -133,7 +123,7 @@ def write_bank(
         write_tensors(folder / SAMPLES, {"samples": samples}, {})
     entries = []
     for number, (space, prepared) in enumerate(spaces.items()):
-        parts = {f.name: getattr(prepared, f.name) for f in fields(prepared) if f.name not in _OF_THE_BANK}
+        parts = {f.name: getattr(prepared, f.name) for f in fields(prepared) if f.name not in NOT_SAVED}
         tensors: dict[str, np.ndarray] = {}
         content = {name: to_json(part, f"base.{name}", tensors) for name, part in parts.items()}
         file = f"space-{number}.safetensors"
@@ -179,7 +169,8 @@ def read_bank(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    _check_values(description, _DESCRIPTION)
+    for name, is_sound in _DESCRIPTION.items():
+        need(is_sound(description[name]), f"{name} is invalid")
     names, counts = np.array(description["names"]), np.array(description["counts"], dtype=np.int64)
     need(len(names) == len(counts), "names and counts differ in length")
     width, dtype = description["n_features"], np.dtype(description["dtype"])
@@ -194,12 +185,9 @@ def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str,
     spaces = {}
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
-        content = {name: x for name, x in json.loads(file.metadata["content"]).items() if name not in _OF_THE_BANK}
-        need(content.pop("type", "PreparedBase") == "PreparedBase", "a prepared space has the wrong type")
-        parts = {name: from_json(x, file.tensors, _TYPES) for name, x in content.items()}
-        need(set(entry["space"]) == set(_SPACE), "a space has unknown or missing parameters")
-        _check_values(entry["space"], _SPACE)
-        space, prepared = Space(**entry["space"]), PreparedBase(names=names, counts=counts, **parts)
+        content = json.loads(file.metadata["content"])
+        parts = {name: from_json(x, file.tensors, _TYPES) for name, x in content.items() if name not in NOT_SAVED}
+        prepared, space = PreparedBase(names=names, counts=counts, **parts), Space(**entry["space"])
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = prepared
     need(samples is not None or bool(spaces), "there are neither samples nor statistics")
@@ -213,68 +201,48 @@ def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str,
     return parts, computed
 
 
-def _check_values(values: Mapping[str, Any], checks: Checks) -> None:
-    """Raise unless all of the named values are present and sound."""
-    for name, is_sound in checks.items():
-        need(is_sound(values[name]), f"{name} is invalid")
-
-
 def _check_prepared(prepared: PreparedBase, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
     """Raise unless the parts of a prepared space match each other, the space and the bank."""
     axes, transform, is_normalised = len(prepared.spectrum), prepared.transform, space.normalize is not None
-    need(0 < axes <= width, "there are more axes than features")
-    need(axes == space.n_components or type(space.n_components) is not int, "the number of axes differs")
+    fraction, exponent = math.frexp(transform.scale)
     need(
         isinstance(transform, FeatureTransform)
-        and _is_scale(transform.scale, dtype)
+        and fraction == 0.5
+        and abs(exponent) < np.finfo(dtype).maxexp
         and (transform.power, transform.offset) == (space.power, space.power_offset * transform.scale)
         and (is_normalised or transform.scale == 1)
         and transform.unit is is_normalised
         and (transform.centre is not None) is is_normalised,
         "a transform does not match its space",
     )
+    covariances, buckets = prepared.covariances, prepared.buckets
+    if not isinstance(covariances, Joined):
+        covariances = Joined((covariances,), (np.arange(len(counts)),))
+    need(isinstance(covariances.parts, tuple) and isinstance(buckets, tuple), "parts have the wrong type")
     check = partial(_check_arrays, dtype=dtype, B=len(counts), V=width, A=axes)
     check(prepared)
     check(transform)
-    covariances = prepared.covariances
-    if not isinstance(covariances, Joined):
-        covariances = Joined((covariances,), (np.arange(len(counts)),))
-    _check_classes(covariances.parts, covariances.classes, (Dense, Factored), len(counts))
     for part, classes in zip(covariances.parts, covariances.classes, strict=True):
+        need(isinstance(part, (Dense, Factored)), "covariances have the wrong type")
         check(part, b=len(classes))
-    buckets = prepared.buckets
-    if buckets:
-        _check_classes(buckets, [bucket.classes for bucket in buckets], (Bucket,), len(counts))
     for bucket in buckets:
         check(bucket, b=len(bucket.classes), J=int(counts[bucket.classes].max()))
-        is_one = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
-        need(is_one.all(), "the sample weights of a class do not sum to 1")
+        need((np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE).all(), "sample weights of a class do not sum to 1")
+    for groups in (covariances.classes, [bucket.classes for bucket in buckets] or covariances.classes):
+        need(all(classes.dtype == np.int64 for classes in groups), "class indices have the wrong type")
+        need(np.array_equal(np.sort(np.concatenate(groups)), np.arange(len(counts))), "a class is in no or two parts")
 
 
 def _check_arrays(value: Any, dtype: np.dtype, **sizes: int) -> None:
     """Raise unless the arrays of a part have the shapes of the table, this dtype and sound numbers."""
-    for name, letters in _SHAPES[type(value)].items():
-        x = getattr(value, name)
-        if x is None and letters[0] == "?":
+    for name, shape in _SHAPES[type(value)].items():
+        x, letters = getattr(value, name), shape.removeprefix("?")
+        if x is None and letters != shape:
             continue
-        letters = letters.removeprefix("?")
-        # Sizes that nothing has set yet are those of the first array.
+        # A size that is not given is that of the first array.
         sizes = {**dict(zip(letters, x.shape, strict=True)), **sizes}
-        shape = tuple(sizes[letter] for letter in letters)
         is_half = name == "rows" and value.means is None and x.dtype == np.float16
-        need(x.shape == shape and (x.dtype == dtype or is_half), f"{name} is not {dtype} of shape {shape}")
+        need(x.dtype == dtype or is_half, f"{name} is not {dtype}")
+        need(x.shape == tuple(sizes[letter] for letter in letters), f"{name} has shape {x.shape}")
         need(name in _LARGE or np.isfinite(x).all(), f"{name} holds NaN or infinity")
         need(name not in _NOT_NEGATIVE or (x >= 0).all(), f"{name} has a negative entry")
-
-
-def _is_scale(scale: Any, dtype: np.dtype) -> bool:
-    """Whether this is a power of two within the range of this type."""
-    fraction, exponent = math.frexp(scale) if _is_number(scale) else (0.0, 0)
-    return fraction == 0.5 and abs(exponent) < np.finfo(dtype).maxexp
-
-
-def _check_classes(parts: Any, classes: Any, types: tuple[type, ...], count: int) -> None:
-    """Raise unless the parts are of these types, and each class is in exactly one of them."""
-    need(isinstance(parts, tuple) and all(isinstance(part, types) for part in parts), "a part has the wrong type")
-    need(all(x.dtype == np.int64 and x.ndim == 1 for x in classes), "class indices have the wrong type")
-    need(np.array_equal(np.sort(np.concatenate(classes)), np.arange(count)), "class indices do not match the bank")
