@@ -5,16 +5,16 @@ the rows of F_k are the centred samples of the class (which the bank has anyway)
 ``Joined`` has parts of both, for classes of different sizes.
 
 All have the same methods. ``mixtures`` returns dense mixtures of the covariances. For weights W of a linear classifier,
-``apply`` returns the product that the other two share: ``quadratic`` computes from it the covariances
-:math:`A_k = W \Sigma_k W^\top` of the logits, and ``gradient`` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
-function of these with symmetric derivatives X_k. Shapes: weights (rows, K), W (tasks, N, V), X (tasks, K, N, N).
+``quadratic`` returns the covariances :math:`A_k = W \Sigma_k W^\top` of the logits, and a function that computes the
+gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a function of these with symmetric derivatives X_k. Shapes: weights
+(rows, K), W (tasks, N, V), A and X (tasks, K, N, N).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ DENSE_ENTRIES = 2**27
 # Beyond that, classes with less than this share of V samples are factored.
 FACTORED_SHARE = 0.5
 LOW_RANK = "low-rank"
+Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 # Leading axes of each class in the low-rank form. On banking77 8 lose as little as 24, and 10,000 classes of 768
 # features take less than 200 MB.
 RANK = 8
@@ -152,17 +153,10 @@ class Dense:
         mixed = weights @ self.matrices.reshape(count, width * width)
         return np.asarray(mixed.reshape(-1, width, width))
 
-    def apply(self, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k (tasks, K, N, V)."""
-        return np.asarray(W[:, None] @ self.matrices)
-
-    def quadratic(self, product: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k W' (tasks, K, N, N)."""
-        return np.asarray(product @ W.swapaxes(1, 2)[:, None])
-
-    def gradient(self, slopes: np.ndarray, product: np.ndarray) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
-        return 2 * _sum_of_products(slopes, product)
+    def quadratic(self, W: np.ndarray) -> tuple[np.ndarray, Gradient]:
+        """W Sigma_k W' (tasks, K, N, N), and 2 sum_k X_k W Sigma_k (tasks, N, V) as a function of X."""
+        product = W[:, None] @ self.matrices
+        return product @ W.swapaxes(1, 2)[:, None], lambda slopes: 2 * _sum_of_products(slopes, product)
 
 
 @dataclass(frozen=True)
@@ -230,31 +224,29 @@ class Factored:
                 total += factor.T @ factor
         return mixed
 
-    def apply(self, W: np.ndarray) -> Product:
-        """F_k W' (tasks, K, J, N), and W diag(d_k) (tasks, K, N, V) or None."""
+    def quadratic(self, W: np.ndarray) -> tuple[np.ndarray, Gradient]:
+        """W Sigma_k W' (tasks, K, N, N), and 2 sum_k X_k W Sigma_k (tasks, N, V) as a function of X."""
         rows = self.rows.astype(W.dtype, copy=False)
+        # F_k W' (tasks, K, J, N), and W diag(d_k) (tasks, K, N, V).
         of_rows = self._row_scales[..., None] * (rows @ W.swapaxes(1, 2)[:, None])
         if self.means is not None:
             of_rows -= self.scales[..., None] * (W @ self.means.T).swapaxes(1, 2)[:, :, None]
-        return of_rows, None if self.diagonal is None else W[:, None] * self.diagonal[..., None, :]
-
-    def quadratic(self, product: Product, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k W' (tasks, K, N, N)."""
-        of_rows, of_diagonal = product
+        of_diagonal = None if self.diagonal is None else W[:, None] * self.diagonal[..., None, :]
         forms = of_rows.swapaxes(2, 3) @ of_rows
-        return np.asarray(forms if of_diagonal is None else forms + of_diagonal @ W.swapaxes(1, 2)[:, None])
-
-    def gradient(self, slopes: np.ndarray, product: Product) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
-        of_rows, of_diagonal = product
-        turned = slopes @ of_rows.swapaxes(2, 3)
-        along = (turned * self._row_scales[:, None]).swapaxes(1, 2).reshape(*slopes.shape[::3], -1)
-        total = along @ self.rows.astype(turned.dtype, copy=False).reshape(-1, self.rows.shape[2])
-        if self.means is not None:
-            total -= np.sum(turned * self.scales[:, None], axis=3).swapaxes(1, 2) @ self.means
         if of_diagonal is not None:
-            total += _sum_of_products(slopes, of_diagonal)
-        return np.asarray(2 * total)
+            forms = forms + of_diagonal @ W.swapaxes(1, 2)[:, None]
+
+        def gradient(slopes: np.ndarray) -> np.ndarray:
+            turned = slopes @ of_rows.swapaxes(2, 3)
+            along = (turned * self._row_scales[:, None]).swapaxes(1, 2).reshape(*slopes.shape[::3], -1)
+            total = along @ rows.reshape(-1, rows.shape[2])
+            if self.means is not None:
+                total -= np.sum(turned * self.scales[:, None], axis=3).swapaxes(1, 2) @ self.means
+            if of_diagonal is not None:
+                total += _sum_of_products(slopes, of_diagonal)
+            return np.asarray(2 * total)
+
+        return forms, gradient
 
 
 @dataclass(frozen=True)
@@ -282,23 +274,18 @@ class Joined:
         parts = zip(self.parts, self.classes, strict=True)
         return np.asarray(sum(part.mixtures(weights[:, classes]) for part, classes in parts))
 
-    def apply(self, W: np.ndarray) -> Product:
-        """The products of all parts."""
-        return tuple(part.apply(W) for part in self.parts)
+    def quadratic(self, W: np.ndarray) -> tuple[np.ndarray, Gradient]:
+        """W Sigma_k W' (tasks, K, N, N), and 2 sum_k X_k W Sigma_k (tasks, N, V) as a function of X."""
+        forms, gradients = zip(*(part.quadratic(W) for part in self.parts), strict=True)
 
-    def quadratic(self, product: Product, W: np.ndarray) -> np.ndarray:
-        """W Sigma_k W' (tasks, K, N, N)."""
-        return self._in_order([part.quadratic(p, W) for part, p in zip(self.parts, product, strict=True)], axis=1)
+        def gradient(slopes: np.ndarray) -> np.ndarray:
+            parts = zip(gradients, self.classes, strict=True)
+            return np.asarray(sum(of_part(slopes[:, classes]) for of_part, classes in parts))
 
-    def gradient(self, slopes: np.ndarray, product: Product) -> np.ndarray:
-        """2 sum_k X_k W Sigma_k (tasks, N, V)."""
-        parts = zip(self.parts, self.classes, product, strict=True)
-        return np.asarray(sum(part.gradient(slopes[:, classes], p) for part, classes, p in parts))
+        return self._in_order(list(forms), axis=1), gradient
 
 
 Covariances: TypeAlias = Dense | Factored | Joined
-# Result of `apply`: an array, a pair, or one of these for each part.
-Product: TypeAlias = Any
 
 
 def _sum_of_products(slopes: np.ndarray, product: np.ndarray) -> np.ndarray:

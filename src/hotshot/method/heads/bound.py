@@ -169,8 +169,8 @@ def bound_objective(problem: HeadProblem, theta: np.ndarray) -> BoundPoint:
     own, own_counts = members[:, some], counts[:, some]
 
     # A_g, and the variances v_j of z_j - z_y.
-    product, with_alpha = problem.covariances.apply(weights), _through_alpha(problem, weights)
-    covariances = _combine(problem.mixing, problem.covariances.quadratic(product, weights))
+    with_alpha, (of_base, gradient_of) = _through_alpha(problem, weights), problem.covariances.quadratic(weights)
+    covariances = _combine(problem.mixing, of_base)
     covariances = covariances + (with_alpha @ weights.swapaxes(1, 2))[:, None]
     with_own = np.sum(covariances * own[..., None, :], axis=3)
     of_own = np.sum(with_own * own, axis=2, keepdims=True)
@@ -191,7 +191,7 @@ def bound_objective(problem: HeadProblem, theta: np.ndarray) -> BoundPoint:
     of_points = counts * (probabilities - members)
     gradient = of_points.swapaxes(1, 2) @ problem.points
     mixing = None if problem.mixing is None else problem.mixing.swapaxes(1, 2)
-    gradient[..., :-1] += problem.covariances.gradient(_combine(mixing, slopes), product)
+    gradient[..., :-1] += gradient_of(_combine(mixing, slopes))
     gradient[..., :-1] += 2 * slopes.sum(axis=1) @ with_alpha + weights / C
 
     curvature = np.sum(own_counts * (p + own - 2 * p * own), axis=1)
