@@ -13,7 +13,7 @@ from hotshot.cli.report import report
 from hotshot.files import Samples, read_features
 from hotshot.files import write_features as write_file
 from hotshot.report import make_report
-from hotshot.report.explorer import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageRoom, shown_samples
+from hotshot.report.explorer import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, shown_samples
 
 WEBP, JPEG, PNG = b"RIFF\x10\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"
 
@@ -24,10 +24,10 @@ def columns(n, ids=None, texts=None, thumbnails=None):
     return Samples(range(n), None, {name: values for name, values in given.items() if values is not None})
 
 
-def shown(samples, support=(0,), queries=(), room=None):
+def shown(samples, support=(0,), queries=(), room=MOST_BYTES):
     """What is said of the samples in one task with these rows; the queries are (truth, chosen, row)."""
     task = {"support": [[0, 0, 0, row] for row in support], "queries": [[0, 0, *query] for query in queries]}
-    return shown_samples(samples, [{"tasks": [task]}], room or PageRoom())
+    return shown_samples(samples, [{"tasks": [task]}], room)
 
 
 @pytest.mark.parametrize(("content", "kind"), [(WEBP, "webp"), (JPEG, "jpeg"), (PNG, "png")])
@@ -70,12 +70,13 @@ def test_of_a_long_id_the_end_stays():
 
 
 def test_room_goes_to_support_then_to_mistakes_and_the_rest_is_counted():
-    samples, room = columns(6, list("abcdef"), thumbnails=[PNG + bytes([i]) * 400_000 for i in range(6)]), PageRoom()
-    found = shown(samples, [5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)], room)
+    texts = ["", "small", *[""] * 4]
+    samples = columns(6, list("abcdef"), texts, [PNG + bytes([i]) * 400_000 for i in range(6)])
+    found = shown(samples, [5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)])
     assert found["left_out"] == 2
     assert [row for row, (_, _, image) in found["rows"].items() if image] == [5, 3, 4]
-    # A small one still fits.
-    assert shown(columns(1, ["g"], ["text"]), room=room)["rows"] == {0: ["g", "text", None]}
+    # What is small still fits.
+    assert found["rows"][1] == ["b", "small", None]
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +91,17 @@ def explorers(page):
     return [json.loads(found) for found in re.findall(r'id="part-\d-data">(.*?)</script>', page)]
 
 
-def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
+def test_a_part_holds_2_mb_and_says_what_it_leaves_out(folder):
     n = len(read_features(folder / "novel.npz").X)
     # Each takes six times its length on the page.
     kept = columns(n, None, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)])
-    page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept.columns), tasks=6)
-    sizes = [len(rows) for rows in re.findall(r'"inputs":\{"rows":(.*?\]\})', page)]
-    assert 0.98 * MOST_BYTES < sum(sizes) < 1.01 * MOST_BYTES
-    notes = re.findall(r"at most 2 MB of texts and thumbnails: (\d+) samples are shown by their ids only", page)
-    assert [int(note) for note in notes] == [part["inputs"]["left_out"] for part in explorers(page)]
-    assert min(map(int, notes)) > 5
+    page = make_report([folder / "run"], lambda source: (*read(source), kept.columns), tasks=6)
+    (rows,) = re.findall(r'"inputs":\{"rows":(.*?\]\})', page)
+    assert 0.98 * MOST_BYTES < len(rows) < 1.01 * MOST_BYTES
+    (note,) = re.findall(
+        r"At most 2 MB of texts and thumbnails are shown: (\d+) samples are shown by their ids only", page
+    )
+    assert int(note) == explorers(page)[0]["inputs"]["left_out"] > 5
 
 
 def test_without_inputs_the_page_has_none_and_says_nothing(folder):

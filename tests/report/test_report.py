@@ -23,7 +23,7 @@ from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report import run as run_parts
 from hotshot.report.explorer import method_to_explore
-from hotshot.report.page import as_data, breakable
+from hotshot.report.page import breakable
 
 MISSING = "The task explorer is left out."
 
@@ -70,12 +70,12 @@ def test_the_same_folder_gives_the_same_bytes(folder, monkeypatch):
     assert first.startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize(("setting", "measure"), [("generalised", "Harmonic mean"), ("open", "AUROC")])
+@pytest.mark.parametrize(("setting", "measure"), [("generalised", "harmonic mean"), ("open", "AUROC")])
 def test_other_settings_have_tables_of_their_measures(fresh, setting, measure):
     ways = {} if setting == "open" else {"ways": None}
     run = make_run(fresh, methods=("hot", "lda"), setting=setting, **{"tasks": 2, **ways})
     text = make_report([run], read, tasks=2)
-    assert f"{measure} of hot" in text
+    assert f"<bdi>{measure}</bdi>" in text
     assert "over tasks and hold for these classes only" in text
     assert "Tasks by accuracy" not in text
     assert f"<dt>Setting</dt><dd><bdi>{setting}</bdi>" in text
@@ -86,7 +86,7 @@ def test_a_report_says_who_classified_queries_jointly(fresh):
     run = make_run(fresh, methods=("bd-cspn", "centroid-cl2n"), batch=True, tasks=3, shots=1)
     text = make_report([run], read, tasks=2)
     assert "bd-cspn classified the queries of a task jointly, the other methods one by one." in text
-    assert "<dt>Queries classified jointly by</dt><dd><bdi>bd-cspn</bdi>" in text
+    assert "<dt>Batch</dt><dd><bdi>bd-cspn</bdi>" in text
     assert "None of its methods borrows" in why_not(text)
 
 
@@ -95,7 +95,7 @@ def test_the_task_explorer_shows_queries_classified_one_by_one():
     request = {"methods": {"hot": hot, "hot one by one": hot}, "batch": ["hot"]}
     assert method_to_explore(request) == "hot one by one"
     assert method_to_explore({**request, "batch": []}) == "hot"
-    with pytest.raises(InputError, match="here they were classified jointly"):
+    with pytest.raises(InputError, match="classifies queries one by one"):
         method_to_explore({**request, "batch": ["hot", "hot one by one"]})
 
 
@@ -137,13 +137,6 @@ def test_names_are_escaped_wherever_they_stand(folder):
     assert embedded(text)["classes"] == sorted(NOVEL)
 
 
-def test_data_in_a_script_is_data_only():
-    hostile = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\ud800"]}
-    text = as_data(hostile)
-    assert not set("<>&\u2028\u2029") & set(text)
-    assert json.loads(text) == hostile
-
-
 @pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", "two  words\n z_", IMAGE, *NOVEL])
 def test_names_may_break_and_stay_whole(text):
     pieces = breakable(text).split("<wbr>")
@@ -158,8 +151,8 @@ def test_the_explorer_has_the_worst_and_the_best_tasks_as_recorded(folder):
     for setting in found["settings"]:
         assert [task["group"] for task in setting["tasks"]] == ["worst"] * 2 + ["median"] * 2 + ["best"] * 2
         for task in setting["tasks"]:
-            assert task["accuracy"] == pytest.approx(task["recorded"])
             assert len(task["methods"]) == 3
+            assert task["accuracy"] == pytest.approx(task["methods"][0], abs=1e-4)
 
 
 def test_results_and_how_to_run_again_are_there(folder):
@@ -202,7 +195,7 @@ def test_published_numbers_are_marked(folder):
 
 def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     out = make_reproduction(fresh)
-    assert embedded(make_report([out], read, tasks=3))["total"] is None
+    assert "None of its experiments evaluated H-OT" in why_not(make_report([out], read, tasks=3))
     for name in ("hot", "centroid"):
         make_run(fresh, methods=[name], out=f"paper/evaluations/{name}", shots=1)
     make_run(fresh, methods=["ridge"], out="paper/evaluations/other", shots=1, seed=5)
@@ -213,7 +206,7 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     assert found["total"] == TASKS
     assert found["methods"] == ["hot", "centroid"]
     for task in found["settings"][0]["tasks"]:
-        assert task["recorded"] == pytest.approx(task["accuracy"])
+        assert task["methods"][0] == pytest.approx(task["accuracy"], abs=1e-4)
         assert None not in task["methods"]
     # A slow method may have seen the first tasks only.
     make_run(fresh, methods=["free-lunch"], out="paper/evaluations/slow", shots=1, tasks=5)

@@ -10,8 +10,7 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
-from hotshot.files import Samples
-from hotshot.report.explorer import Options, explore, make_explorer, select_tasks
+from hotshot.report.explorer import explore, select_tasks
 
 X_BASE, Y_BASE = make_bank(n_classes=12, seed=1, spread=1.0)
 X, Y = make_bank(n_classes=6, seed=2, spread=1.0)
@@ -34,8 +33,9 @@ def episodes(shots=1, ways=4):
 @pytest.mark.parametrize("shots", [1, 3])
 def test_accuracies_are_those_of_an_evaluation(estimator, shots):
     found = evaluate({"it": estimator}, X, Y, ways=4, shots=shots, queries=5, tasks=8, seed=3, n_jobs=1)
-    tasks = explore(estimator, X, episodes(shots), range(8))
-    assert [task["right"] / task["asked"] for task in tasks] == pytest.approx(found["it", shots].accuracies)
+    tasks = [explore(estimator, X, episodes(shots), i) for i in range(8)]
+    assert [task["right"] / task["asked"] for task in tasks] == [task["accuracy"] for task in tasks]
+    assert [task["accuracy"] for task in tasks] == pytest.approx(found["it", shots].accuracies)
     for task in tasks:
         assert len(task["wrong"]) == task["asked"] - task["right"]
         assert sum(truth == chosen for *_, truth, chosen, _ in task["queries"]) == task["right"]
@@ -43,7 +43,7 @@ def test_accuracies_are_those_of_an_evaluation(estimator, shots):
 
 def test_rows_are_those_of_the_samples():
     drawn = episodes(3)
-    (task,) = explore(HOTClassifier(BASE), X, drawn, [2])
+    task = explore(HOTClassifier(BASE), X, drawn, 2)
     assert sorted(row for own in task["classes"] for row in own["rows"]) == sorted(drawn[2].support)
     for own, name in zip(task["classes"], task["names"], strict=True):
         assert (Y[own["rows"]] == drawn.names[name]).all()
@@ -54,7 +54,7 @@ def test_rows_are_those_of_the_samples():
 def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
     estimator = HOTClassifier(BASE)
     drawn, checked = episodes(), 0
-    for task in explore(estimator, X, drawn, range(10)):
+    for task in (explore(estimator, X, drawn, i) for i in range(10)):
         own = drawn[task["index"]]
         model = HOTClassifier(BASE).fit(X[own.support], own.support_labels)
         reasons = model.explain(X[own.query]).reasons
@@ -80,7 +80,7 @@ def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
 
 def test_the_nearest_examples_are_the_most_similar_support_samples():
     drawn = episodes(3)
-    (task,) = explore(HOTClassifier(BASE), X, drawn, [1])
+    task = explore(HOTClassifier(BASE), X, drawn, 1)
     model = HOTClassifier(BASE).fit(X[drawn[1].support], drawn[1].support_labels)
     units = [
         x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -93,7 +93,7 @@ def test_the_nearest_examples_are_the_most_similar_support_samples():
 
 @pytest.mark.parametrize("kind", ["examples", "lenders"])
 def test_what_is_named_for_a_class_contributes_to_it(kind):
-    for task in explore(HOTClassifier(BASE), X, episodes(3), range(10)):
+    for task in (explore(HOTClassifier(BASE), X, episodes(3), i) for i in range(10)):
         for wrong in task["wrong"]:
             gap, *parts = wrong["parts"]
             assert gap == pytest.approx(sum(parts), abs=1e-3)
@@ -106,7 +106,7 @@ def test_what_is_named_for_a_class_contributes_to_it(kind):
 
 @pytest.mark.parametrize("ways", [2, 3, 6])
 def test_places_fill_the_plane(ways):
-    for task in explore(HOTClassifier(BASE), X, episodes(ways=ways), range(2)):
+    for task in (explore(HOTClassifier(BASE), X, episodes(ways=ways), i) for i in range(2)):
         places = np.array([point[:2] for point in task["support"] + task["queries"]])
         assert places.min(axis=0) == pytest.approx([0, 0])
         assert places.max(axis=0) == pytest.approx([1, 1])
@@ -124,11 +124,3 @@ def test_chosen_tasks_are_different_and_in_order(most, tasks):
         assert values[0] == accuracies.min()
         assert values[-1] == accuracies.max()
         assert np.median(accuracies) in [accuracies[i] for i, g in chosen.items() if g == "median"] or tasks % 2 == 0
-
-
-def test_an_explorer_without_an_evaluation_has_the_first_tasks():
-    request = {"ways": 4, "queries": 5, "seed": 3}
-    found = make_explorer("hot", HOTClassifier(BASE), Samples(X, Y), request, Options(tasks=5))
-    assert [task["index"] for task in found["settings"][0]["tasks"]] == [0, 1, 2, 3, 4]
-    assert found["total"] is None
-    assert found["methods"] == ["hot"]

@@ -165,7 +165,7 @@ def grouped_bars(
             axes.axvline(0, color=INK, linewidth=0.7)
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(label)
+        axes.set_xlabel(textwrap.fill(label, 36))
         name_rows(axes, groups, pitch)
         legend.update(dots if len(dots) > 1 else {})
     return figure

@@ -7,8 +7,9 @@ import json
 import re
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ from hotshot.classifiers.explanation import Explanation, Reason, explain_model
 from hotshot.errors import HotshotError, HotshotWarning, InputError
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.data import load_data
-from hotshot.evaluation.journal import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 from hotshot.files.samples import ID, Samples
+from hotshot.formatting import reason
 from hotshot.transport.costs import cosine
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
@@ -38,7 +39,7 @@ KINDS: dict[str, type[CalibratedClassifier]] = {
 # Base classes named for a class; samples and base classes named on each side of a wrong query; wrong queries of a task;
 # support samples named as most similar to a query.
 TOP_LENDERS, TOP_REASONS, MOST_WRONG, NEAREST = 8, 4, 40, 3
-# Bytes of texts and thumbnails on one page; characters of a text, and of an id, whose last ones tell paths apart.
+# Bytes of texts and thumbnails of a part of the page; characters of a text, and of an id, of which the last ones stay.
 MOST_BYTES, LONGEST_TEXT, LONGEST_ID = 2_000_000, 1000, 100
 # What browsers draw, by its first bytes. Nothing else is embedded: SVG, for one, is a document.
 IMAGES = {
@@ -82,28 +83,22 @@ def read_source(source: Source) -> tuple[BaseClasses, Samples]:
         raise InputError(f"{error} Pass the files of the run with --base and --novel.") from None
 
 
-@dataclass
-class PageRoom:
-    """Bytes that are left on a page for texts and thumbnails; all parts share them."""
-
-    left: int = MOST_BYTES
-
-    def has(self, value: str) -> bool:
-        """Whether there is room for a value, which is then taken."""
-        # With its comma, and as the page writes it: `<`, `>` and `&` take six characters.
-        size = len(json.dumps(value)) + 1 + 5 * sum(map(value.count, "<>&"))
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
-
-
-def shown_samples(samples: Samples, settings: list[dict[str, Any]], room: PageRoom) -> dict[str, Any]:
+def shown_samples(samples: Samples, settings: list[dict[str, Any]], room: int = MOST_BYTES) -> dict[str, Any]:
     """What the page says of the samples in the tasks of an explorer, as JSON.
 
-    `rows` has, for each row of which more is known than its number, its id, text and thumbnail as a data URI, each of
-    which may be None. `left_out` is how many samples lack one of these for want of room.
+    `rows` has id, text and thumbnail (a data URI) of each row of which more is known than its number, None for what is
+    not. `left_out` is how many samples lack one of these for want of room, which is in bytes.
     """
+
+    def fits(value: str) -> bool:
+        nonlocal room
+        # With its comma, and as the page writes it: some characters take six.
+        size = len(json.dumps(value)) + 1 + 5 * sum(map(value.count, "<>&'"))
+        if size > room:
+            return False
+        room -= size
+        return True
+
     tasks = [task for setting in settings for task in setting["tasks"]]
     # Those that explain most come first: the support, then mistakes, then the other queries.
     support = [row for task in tasks for *_, row in task["support"]]
@@ -115,7 +110,7 @@ def shown_samples(samples: Samples, settings: list[dict[str, Any]], room: PageRo
         image = b"" if samples.thumbnails is None else samples.thumbnails[row]
         kind = next((kind for kind, start in IMAGES.items() if start.match(image)), None)
         known = [text, kind and f"data:{kind};base64,{b64encode(image).decode()}"]
-        fitting = [value if value and room.has(value) else None for value in known]
+        fitting = [value if value and fits(value) else None for value in known]
         left_out += fitting != known
         if (name, *fitting) != (None, None, None):
             rows[row] = [name, *fitting]
@@ -132,27 +127,25 @@ def _shown(text: str, longest: int, end: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """How a whole page is made: the arguments of `make_report`, and the room that its parts share."""
+    """How a whole page is made: the arguments of `make_report`."""
 
     read: Reader = read_source
     tasks: int = 24
     reference: str | None = None
     threshold: float = 0.5
     data: Source | None = None
-    room: PageRoom = field(default_factory=PageRoom)
 
     def source(self, about: Mapping[str, Any]) -> Source:
         """The source that a `run.json` names, with the data where they are now; an empty one where it names none."""
         recorded = about.get("source")
         texts = {k: v for k, v in recorded.items() if isinstance(v, str) and v} if isinstance(recorded, dict) else {}
-        base, novel = (Path(texts[key]) if key in texts else None for key in ("base", "novel"))
-        source = Source(base, novel, texts.get("bank"), texts.get("command"))
-        moved = self.data or Source()
-        if moved == Source():
-            return source
-        if moved.bank is not None:
-            return replace(moved, command=source.command)
-        return Source(moved.base or base, moved.novel or novel, None, source.command)
+        places: dict[str, Any] = {key: Path(texts[key]) for key in ("base", "novel") if key in texts}
+        now = self.data or Source()
+        if now.bank is not None:
+            return Source(bank=now.bank, command=texts.get("command"))
+        moved = {key: path for key, path in (("base", now.base), ("novel", now.novel)) if path is not None}
+        bank = None if moved else texts.get("bank")
+        return Source(**{**places, **moved}, bank=bank, command=texts.get("command"))
 
     def load(self, about: Mapping[str, Any]) -> tuple[BaseClasses, Samples]:
         """The data of a run, checked."""
@@ -184,18 +177,34 @@ def run_explorer(run: StoredRun, options: Options) -> dict[str, Any]:
     base, samples = options.load(run.about)
     _check_novel(run.request, samples)
     estimator = _restored_method(run.request["methods"][name], base, name)
-    made = make_explorer(name, estimator, samples, run.request, options, run.evaluation)
-    return {**made, "data": options.source(run.about).name}
+    return make_explorer(name, estimator, samples, run.request, run.evaluation, options, run.about)
 
 
 def reproduction_explorer(folder: Path, about: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
-    if not {"ways", "queries", "seed"} <= set(about):
-        raise InputError("The folder does not record which tasks were drawn.")
+    """Tasks of a reproduction, by H-OT: those on which most of its experiments evaluated it."""
     base, samples = options.load(about)
-    evaluation = _gathered(folder, about, base, samples)
-    made = make_explorer("hot", HOTClassifier(base), samples, about, options, evaluation)
-    return {**made, "data": options.source(about).name}
+    longest: dict[tuple[str, int | str], MethodResult] = {}
+    for path in sorted(folder.glob("evaluations/*")):
+        # Others are interrupted, or of another dataset.
+        with suppress(HotshotError):
+            run = load_run(path)
+            _check_novel(run.request, samples)
+            if any(run.request[key] != about.get(key) for key in ("ways", "queries", "seed")):
+                continue
+            for result in run.evaluation.results:
+                key, described = (result.method, result.shots), run.request["methods"][result.method]
+                is_longer = key not in longest or len(result.accuracies) > len(longest[key].accuracies)
+                # Across domains a method has its usual name and other base classes.
+                if is_longer and _has_base(described, base):
+                    longest[key] = result
+    tasks = {shots: len(result.accuracies) for (method, shots), result in longest.items() if method == "hot"}
+    if not tasks:
+        raise InputError("None of its experiments evaluated H-OT with these base classes.")
+    most = max(tasks.values())
+    shots = sorted((k for k in tasks if tasks[k] == most), key=str)
+    results = tuple(longest[name, k] for name in METHOD_NAMES for k in shots if (name, k) in longest)
+    evaluation = Evaluation(results, about["ways"], most, "hot")
+    return make_explorer("hot", HOTClassifier(base), samples, about, evaluation, options, about)
 
 
 def make_explorer(
@@ -203,40 +212,35 @@ def make_explorer(
     estimator: CalibratedClassifier,
     samples: Samples,
     request: Mapping[str, Any],
+    evaluation: Evaluation,
     options: Options,
-    evaluation: Evaluation | None = None,
+    about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The data of the task explorer, as JSON, of a method on tasks with the ways, queries and seed of a request.
+    """The data of the task explorer, as JSON: the worst, the middle and the best tasks of a method in an evaluation.
 
-    With results of the method on these tasks, they are the worst, the middle and the best ones, else the first of
-    one shot.
+    Tasks have the ways, queries and seed of the request.
     """
     assert estimator.base is not None
     size = {key: request[key] for key in ("ways", "queries", "seed")}
     settings = []
-    for shots in [1] if evaluation is None else evaluation.shots:
-        groups, results = dict.fromkeys(range(options.tasks), ""), {}
-        if evaluation is not None:
-            results = {result.method: result.accuracies for result in evaluation.results if result.shots == shots}
-            groups = select_tasks(results[name], options.tasks)
-        tasks = explore(estimator, samples.X, Episodes(samples.y, shots=shots, **size), groups)
-        for task in tasks:
-            index = task["index"]
-            task |= {"group": groups[index], "accuracy": task["right"] / task["asked"]}
-            if evaluation is not None:
-                task["recorded"] = float(results[name][index])
-                # A slow method may have seen the first tasks only.
-                known = (results.get(method, ())[index : index + 1] for method in evaluation.methods)
-                task["methods"] = [_rounded(accuracies[0]) if len(accuracies) else None for accuracies in known]
+    for shots in evaluation.shots:
+        results = {result.method: result.accuracies for result in evaluation.results if result.shots == shots}
+        episodes, tasks = Episodes(samples.y, shots=shots, **size), []
+        for index, group in select_tasks(results[name], options.tasks).items():
+            # A slow method may have seen the first tasks only.
+            recorded = [results.get(method, ())[index : index + 1] for method in evaluation.methods]
+            accuracies = [_rounded(accuracy[0]) if len(accuracy) else None for accuracy in recorded]
+            tasks.append({"group": group, "methods": accuracies, **explore(estimator, samples.X, episodes, index)})
         settings.append({"shots": shots, "tasks": tasks})
     return {
         "method": name,
-        "methods": [name] if evaluation is None else evaluation.methods,
-        "total": None if evaluation is None else evaluation.tasks,
+        "methods": evaluation.methods,
+        "total": evaluation.tasks,
         "classes": [str(label) for label in np.unique(samples.y)],
         "base": [str(label) for label in estimator.base.names],
         "settings": settings,
-        "inputs": shown_samples(samples, settings, options.room),
+        "inputs": shown_samples(samples, settings),
+        "data": options.source(about).name,
     }
 
 
@@ -257,46 +261,13 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 
-def _gathered(folder: Path, about: dict[str, Any], base: BaseClasses, samples: Samples) -> Evaluation | None:
-    """Named methods at the numbers of shots at which H-OT was evaluated on most tasks of these samples."""
-    results: dict[tuple[str, int | str], MethodResult] = {}
-    for path in sorted(folder.glob("evaluations/*")):
-        try:
-            run = load_run(path)
-            _check_novel(run.request, samples)
-        except HotshotError:
-            # Interrupted, or on another dataset.
-            continue
-        if any(run.request.get(key) != about[key] for key in ("ways", "queries", "seed")):
-            continue
-        for result in run.evaluation.results:
-            key = result.method, result.shots
-            is_longer = key not in results or len(result.accuracies) > len(results[key].accuracies)
-            # Across domains a method has its usual name and other base classes.
-            if is_longer and _has_base(run.request["methods"][result.method], base):
-                results[key] = result
-    tasks = {k: len(result.accuracies) for (method, k), result in results.items() if method == "hot"}
-    if not tasks:
-        return None
-    most = max(tasks.values())
-    shots = sorted((k for k in tasks if tasks[k] == most), key=str)
-    named = tuple(results[m, k] for m in METHOD_NAMES for k in shots if (m, k) in results)
-    return Evaluation(named, about["ways"], most, "hot")
-
-
 def method_to_explore(request: dict[str, Any]) -> str:
     """The first method of a run that borrows from base classes and classified the queries of a task one by one."""
-    borrowing = [
-        str(name)
-        for name, described in request["methods"].items()
-        if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None
-    ]
-    if not borrowing:
-        raise InputError("None of its methods borrows from base classes, so there is no transport to show.")
-    for name in borrowing:
-        if name not in request.get("batch", []):
-            return name
-    raise InputError("It shows queries that are classified one by one, and here they were classified jointly.")
+    one_by_one = {name: kept for name, kept in request["methods"].items() if name not in request.get("batch", [])}
+    for name, described in one_by_one.items():
+        if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None:
+            return str(name)
+    raise InputError("None of its methods borrows from base classes and classifies queries one by one.")
 
 
 def _check_novel(request: dict[str, Any], samples: Samples) -> None:
@@ -315,38 +286,28 @@ def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) ->
     """The estimator that `estimator_to_json` described, with the base classes it had."""
     if not _has_base(described, base):
         raise InputError("The base classes are not those of the run (their hash differs): pass the file of the run.")
+    # As they were chosen then, which another machine need not repeat.
+    given, chosen = described["parameters"], described["chosen"]
+    parameters = {**given, **{key: value for key, value in chosen.items() if given.get(key) == "auto"}, "base": base}
     try:
-        # As they were chosen then, which another machine need not repeat.
-        given, chosen = described["parameters"], described["chosen"]
-        parameters = {**given, **{key: value for key, value in chosen.items() if given[key] == "auto"}}
-        estimator = KINDS[described["class"]](**{**parameters, "base": base})
+        estimator = KINDS[described["class"]](**parameters)
         estimator._validate_params()
-        restored = {"class": described["class"], "parameters": parameters, "chosen": {}}
-        if estimator_to_json(estimator) != json.loads(json.dumps(restored)):
-            raise ValueError("its description differs")
     except (TypeError, ValueError, LookupError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"The parameters of {name} cannot be restored from the run ({reason}).") from None
+        raise InputError(f"The parameters of {name} cannot be restored from the run ({reason(error)}).") from None
     return estimator
 
 
 # --- one task
 
 
-def explore(
-    estimator: CalibratedClassifier, X: np.ndarray, episodes: Episodes, indices: Iterable[int]
-) -> list[dict[str, Any]]:
-    """What a method with base classes, fitted anew, did in each of some tasks, as JSON.
+def explore(estimator: CalibratedClassifier, X: np.ndarray, episodes: Episodes, index: int) -> dict[str, Any]:
+    """What a method with base classes, fitted anew, did in one of the tasks drawn from X (samples, V), as JSON.
 
-    `episodes` draws rows of X (samples, V), and `indices` are those of the tasks. In the result novel classes are
-    numbers in `episodes.names`, base classes numbers in `estimator.base.names`, and samples go by their row in X.
+    Novel classes are numbers in `episodes.names`, base classes numbers in `estimator.base.names`, and samples go by
+    their row in X.
     """
     assert estimator.base is not None
-    X = X.astype(estimator.base.dtype, copy=False)
-    return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
-
-
-def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes, index: int) -> dict[str, Any]:
+    X, model = X.astype(estimator.base.dtype, copy=False), clone(estimator)
     task = episodes[index]
     with warnings.catch_warnings(), threadpool_limits(1):
         for category in (ConvergenceWarning, HotshotWarning):
@@ -372,6 +333,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
         "index": int(index),
         "right": int(np.sum(chosen == truth)),
         "asked": len(truth),
+        "accuracy": float(np.mean(chosen == truth)),
         "names": np.searchsorted(episodes.names, classes).tolist(),
         "classes": _classes(model, task, explanation),
         "support": [[*place, *numbers] for place, *numbers in support_points],

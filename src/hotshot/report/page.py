@@ -1,13 +1,12 @@
 """The page as one file: from folders to its parts, rendered by a template that escapes all text."""
 
 import hashlib
-import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hotshot.arrays import check_number, check_numbers
 from hotshot.errors import HotshotError, InputError, ParameterError
@@ -136,15 +135,16 @@ def check_report(path: str | Path) -> None:
 def render(title: str | None, parts: Sequence[Part]) -> str:
     """The HTML of a report; without a title, the page opens with what was found.
 
-    All text stays text: the template escapes it, and a policy in its head lets the browser run the script of this
-    package and load nothing.
+    All text stays text: the template escapes it, in data too, and a policy in its head lets the browser run the script
+    of this package and load nothing.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     template, style, script = ((ASSETS / f"report.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(as_data=as_data, breakable=breakable, typeset=typeset)
+    environment.filters.update(breakable=breakable, typeset=typeset)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = environment.from_string(template).render(
         title=title,
@@ -158,16 +158,6 @@ def render(title: str | None, parts: Sequence[Part]) -> str:
     )
     # File names of other encodings come as text that has no UTF-8 of its own.
     return text.lstrip().encode("utf-8", "replace").decode("utf-8")
-
-
-def as_data(value: Any) -> "Markup":
-    """JSON that may stand in a script element: no character in it can end the element or begin another."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
 
 
 def typeset(text: str) -> str:

@@ -1,8 +1,7 @@
 """What the page shows of a reproduction of the paper: a verdict for each table and figure, with its details."""
 
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from hotshot.formatting import count, listed
 from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.explorer import Options, explorer_or_reason, reproduction_explorer
-from hotshot.report.run import Drawing, Part
+from hotshot.report.run import Drawing, Part, texts_of
 
-# What a section shows by itself; all else in its document says what was run.
-SHOWN = frozenset(("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source"))
 # How a number of claims with one verdict is said, of one and of more.
 VERBS = {HOLDS: ("holds", "hold"), FAILS: (FAILS, "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
 
@@ -49,7 +46,7 @@ def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
         "others were measured here. A claim holds if the 95% intervals of all its differences lie above 0, and does "
         "not hold if one lies below.",
         explorer=explorer_or_reason(lambda: reproduction_explorer(folder, about, options), options.tasks),
-        facts={"Folder": folder.name, **_texts(about, {"source", "request"})},
+        facts={"Folder": folder.name, **texts_of(about, without=("source", "request"))},
         command=source.command,
         details={},
         content={"experiments": experiments},
@@ -87,7 +84,6 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
             "figures": [Drawing(f"{title}: {stem}", _read_svg(folder / f"{stem}.svg")) for stem in stems],
-            "about": _texts(document, SHOWN),
         }
 
 
@@ -110,14 +106,3 @@ def _cell(cell: Any) -> str | Number | None:
     half = None if cell.get("half_width") is None else float(cell["half_width"])
     published, signed = (cell.get(key) is True for key in ("published", "signed"))
     return Number(float(cell["mean"]), half, published, signed, int(cell.get("places", 2)))
-
-
-def _texts(entries: dict[str, Any], left_out: Collection[str]) -> dict[str, str]:
-    """What was run, as terms with their texts."""
-    return {key.capitalize(): _text(value) for key, value in entries.items() if key not in left_out}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(part)}" for key, part in value.items() if part != "")
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,64 +1,30 @@
-"""What the page shows of one run: sentences, tables, figures, and how to run it again.
-
-The sentences say as plainly where a method loses as where it wins.
-"""
+"""What the page shows of one run: its finding, tables, figures, and how to run it again."""
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hotshot.evaluation import Estimate, Evaluation, mean_interval
+from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import finding
-from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, check_reference, verdicts
+from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import (
-    LONGEST_NAME,
-    batch_note,
-    percent,
-    recall_table,
-    result_table,
-    transport_table,
-    unsolved,
-)  # fmt: skip
+from hotshot.evaluation.tables import batch_note, percent, recall_table, result_table, transport_table, unsolved
 from hotshot.evaluation.tasks import GENERALISED, check_queries
-from hotshot.formatting import (
-    count,
-    in_words,
-    listed,
-    milliseconds,
-    percentage,
-    queries_in_words,
-    shortened,
-    shots_in_words,
-)
+from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import file_content, grouped_bars, histogram
 from hotshot.report.explorer import Options, explorer_or_reason, run_explorer
-from hotshot.transport import Status
 
 # Width of a bin of the histogram, in percent.
 STEP = 5
-# Methods named in one sentence.
-MOST_NAMED = 4
-OPENINGS = {AHEAD: "Ahead of", BEHIND: "Behind", UNDECIDED: "No significant difference from"}
 SORT_NOTE = "Click a heading to sort."
 HOLM_NOTE = (
-    "“Ahead” and “behind” are corrected for the number of methods (Holm): a difference may be undecided although its "
-    f"interval excludes 0. {SORT_NOTE}"
+    "“Ahead” and “behind” are corrected for the number of methods (Holm), and “level” means no significant difference: "
+    f"a difference may be undecided although its interval excludes 0. {SORT_NOTE}"
 )
-LEVEL_NOTE = "“Level” means no significant difference."
-# Entries of a request, and what the page calls them.
-REQUESTED = {
-    "setting": "Setting",
-    "ways": "Ways",
-    "shots": "Shots",
-    "queries": "Queries per class",
-    "batch": "Queries classified jointly by",
-    "tasks": "Tasks",
-    "seed": "Seed",
-}
 
 
 @dataclass(frozen=True)
@@ -125,16 +91,14 @@ def _content(evaluation: Evaluation, threshold: float) -> dict[str, Any]:
     # Notes that the last table repeats stand below that one only.
     results = [replace(table, notes=() if table.notes == last.notes else table.notes) for table in results]
     return {
-        "summaries": {shots_in_words(k).capitalize(): summary(evaluation, k) for k in evaluation.shots},
-        "beyond": beyond_the_mean(evaluation, threshold),
-        "note": HOLM_NOTE if has_rivals else SORT_NOTE,
         "results": [*results, last],
+        "note": HOLM_NOTE if has_rivals else SORT_NOTE,
         "sorted_by": 1 if is_closed else None,
         "differences": _differences(evaluation) if has_rivals and evaluation.tasks > 1 else None,
         "histograms": [_histogram(evaluation, k) for k in evaluation.shots] if is_closed else [],
-        "converged": all_converged(evaluation),
-        "transport": transport_table(evaluation),
         "recall": [recall_table(evaluation, k) for k in evaluation.shots],
+        "transport": transport_table(evaluation),
+        "unsolved": unsolved(evaluation),
     }
 
 
@@ -150,26 +114,31 @@ def _lead(evaluation: Evaluation, request: dict[str, Any], data: str) -> str:
     )
     if "seed" in request:
         text += f" {queries_in_words(check_queries(request['queries']))}, seed {request['seed']}."
-    if evaluation.jointly:
-        text += f" {batch_note(evaluation.jointly, evaluation.methods)}"
-    return f"{text} {LEVEL_NOTE}" if "level with" in finding(evaluation) else text
+    return f"{text} {batch_note(evaluation.jointly, evaluation.methods)}" if evaluation.jointly else text
 
 
 def _facts(run: StoredRun) -> dict[str, str]:
     request = run.request
-    facts = {"Run folder": run.folder.name}
-    for key, title in REQUESTED.items():
-        if key in request:
-            value = request[key]
-            facts[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
-    bases = [method["parameters"].get("base") for method in request["methods"].values()]
-    if any(base is not None for base in bases):
-        facts["Base classes"] = ", ".join(dict.fromkeys(str(base) for base in bases if base is not None))
+    facts = {"Folder": run.folder.name, **texts_of(request, without=("methods", "data"))}
+    bases = (method["parameters"].get("base") for method in request["methods"].values())
+    if named := [str(base) for base in dict.fromkeys(bases) if base is not None]:
+        facts["Base classes"] = ", ".join(named)
     facts |= {f"{key}, SHA-256": str(value) for key, value in request["data"].items()}
-    versions = run.about.get("versions")
-    if isinstance(versions, dict):
-        facts["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
-    return facts
+    return facts | texts_of({"versions": run.about.get("versions", "")})
+
+
+def texts_of(entries: dict[str, Any], without: Sequence[str] = ()) -> dict[str, str]:
+    """What was run, as terms with their texts; entries without a text are left out."""
+    texts = {key.capitalize(): _text(value) for key, value in entries.items() if key not in without}
+    return {term: text for term, text in texts.items() if text}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items() if part != "")
+    if isinstance(value, list):
+        return listed(list(map(_text, value)))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _described(method: dict[str, Any]) -> str:
@@ -200,78 +169,3 @@ def _histogram(evaluation: Evaluation, shots: int | str) -> Drawing:
     title = f"Tasks by accuracy, {shots_in_words(shots)}"
     figure = histogram(values, edges=edges, title=title)
     return Drawing(f"{title}: {' beside '.join(values)}", file_content(figure, "svg"))
-
-
-def summary(evaluation: Evaluation, shots: int | str) -> list[str]:
-    """How the reference compares with every other method at one number of shots.
-
-    By accuracy and for new classes of the same kind if the run has intervals over classes, else by what the setting
-    compares by and for these classes.
-    """
-    reference, measure = evaluation.reference, evaluation.setting.compared
-    results = {name: evaluation[name, shots] for name in evaluation.methods}
-    means = {
-        name: mean_interval(result.measures[measure]) if measure else result.accuracy_over_classes
-        for name, result in results.items()
-    }
-    what = evaluation.setting.measures[measure] if measure else "accuracy"
-    sentences = [f"{what[:1].upper()}{what[1:]} of {reference}: {percent(means[reference])}%."]
-    n_others = len(means) - 1
-    if not n_others:
-        return sentences
-    if evaluation.tasks == 1:
-        return [*sentences, "One task cannot show a difference between methods."]
-    if not measure and not evaluation.holds_for_new_classes:
-        sentences.append("Every task has all classes: these differences hold for these classes only.")
-    leads = evaluation.leads(shots)
-    standing = verdicts(leads)
-    for which, opening in OPENINGS.items():
-        # The smallest difference says most.
-        names = sorted((name for name in leads if standing[name] == which), key=lambda name: abs(leads[name].mean))
-        if names:
-            every = f"the other {in_words(n_others)}: " if len(names) == n_others > 1 else ""
-            distances = [f"{name} ({_distance(leads[name], which)})" for name in names[:MOST_NAMED]]
-            more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-            sentences.append(f"{opening} {every}{listed([*distances, *more])}.")
-    best = max(means, key=lambda name: means[name].mean)
-    if best != reference:
-        sentences.append(f"The highest {what} is that of {best}: {percent(means[best])}%.")
-    return sentences
-
-
-def _distance(difference: Estimate, which: str) -> str:
-    if which == UNDECIDED:
-        return f"{percent(difference, signed=True)} points"
-    return f"by {percent(replace(difference, mean=abs(difference.mean)))} points"
-
-
-def beyond_the_mean(evaluation: Evaluation, threshold: float) -> list[str]:
-    """Bad tasks and classes in the closed setting, time, and transport problems that did not converge."""
-    reference, sentences = evaluation.reference, []
-    for shots in evaluation.shots if not evaluation.setting.compared else ():
-        result = evaluation[reference, shots]
-        low = int(np.sum(result.accuracies < threshold))
-        how_many = f"{low:,} of {evaluation.tasks:,} tasks" if low else "no task"
-        worst = min(result.recall, key=lambda name: result.recall[name])
-        sentences.append(
-            f"At {shots_in_words(shots)}, {how_many} of {reference} {'are' if low > 1 else 'is'} below "
-            f"{100 * threshold:g}%. Its worst class is “{shortened(worst, LONGEST_NAME, keep='ends')}”: "
-            f"{percentage(result.recall[worst], 0)} of its queries are right."
-        )
-    shots = evaluation.shots[0]
-    times = {name: evaluation[name, shots].seconds_per_task for name in evaluation.methods}
-    text = f"At {shots_in_words(shots)}, {reference} takes {milliseconds(times[reference])} ms per task on one core"
-    fastest = min(times, key=lambda name: times[name])
-    if fastest != reference:
-        text += f"; the fastest method, {fastest}, takes {milliseconds(times[fastest])} ms"
-    elif len(times) > 1:
-        text += ", less than any other method"
-    return [*sentences, f"{text}.", *unsolved(evaluation)]
-
-
-def all_converged(evaluation: Evaluation) -> list[str]:
-    """That every transport problem converged, if it did."""
-    statuses = [result.statuses for result in evaluation.results if result.statuses]
-    if not statuses or any(set(counts) != {Status.CONVERGED} for counts in statuses):
-        return []
-    return [f"All {sum(c[Status.CONVERGED] for c in statuses):,} transport problems of the run converged."]

@@ -16,7 +16,7 @@ function made(kind, ...children) {
   return element;
 }
 
-const SHOWN_ERRORS = 8, MOST_CONFUSED = 12;
+const MOST_CONFUSED = 12;
 const percent = (share, digits = 1) => (100 * share).toFixed(digits) + "%";
 const small = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : percent(share));
 const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
@@ -53,17 +53,6 @@ function sortable(table) {
       return (order === "ascending" ? 1 : -1) * (numeric ? x - y : x.localeCompare(y, undefined, { numeric: true }));
     }));
   }));
-}
-
-// Tables that are wider than the window.
-function hintAtScrolling(scroll) {
-  const hint = scroll.parentElement.querySelector(".hint");
-  const show = () => {
-    scroll.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 2);
-    if (hint) hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 2;
-  };
-  scroll.addEventListener("scroll", show, { passive: true });
-  new ResizeObserver(show).observe(scroll);
 }
 
 // Details that a link leads into.
@@ -107,7 +96,6 @@ function taskParts(data, task, prefix) {
   function open(query) {
     const detail = document.getElementById(`${prefix}-query-${query}`);
     if (!detail) return;
-    detail.hidden = false;
     detail.closest("details").open = true;
     detail.scrollIntoView({ block: "center" });
     (detail.querySelector("summary") || detail).focus({ preventScroll: true });
@@ -160,10 +148,8 @@ function taskParts(data, task, prefix) {
     const legend = classes.map((c) => [dot(c), name(label(c), 40)]);
     legend.push([made("span.dot.support"), "support"]);
     if (n_wrong) legend.push([made("span.dot.error"), "wrong: click to see why"]);
-    const cards = [made("div.card", made("h5", "Support and queries in the plane of the logits"), map(), list("ul.legend", legend))];
-    if (task.methods) cards.push(made("div.card.others", ...methods()));
-    cards.at(-1).append(...confusion());
-    return made("div.overview", ...cards);
+    const map_card = made("div.card", made("h5", "Support and queries in the plane of the logits"), map(), list("ul.legend", legend));
+    return made("div.overview", map_card, made("div.card.others", ...methods(), ...confusion()));
   }
 
   function classCard(own, c) {
@@ -203,7 +189,6 @@ function taskParts(data, task, prefix) {
       fact(`Gap ${gap}: support samples ${own}, lent means ${lent}, rest ${rest}.`),
       evidence(chosen, wrong.for_chosen, chosen, truth), evidence(truth, wrong.for_right, chosen, truth));
     const detail = made("details", { id: `${prefix}-query-${wrong.query}` }, made("summary", sample(row, verdict)), why);
-    detail.hidden = i >= SHOWN_ERRORS;
     detail.open = !i;
     return detail;
   }
@@ -216,15 +201,6 @@ function taskParts(data, task, prefix) {
         + "class. Support samples of both classes contribute to it, and so do base classes through the means that they lend; positive "
         + "contributions are for the class chosen, negative ones for the right class. The rest is other classes, covariances and "
         + "intercepts. Similarity is the cosine between the query and the sample."), made("div.list", ...details));
-    if (details.length > SHOWN_ERRORS) {
-      const more = made("button.more", { type: "button" }, `Show ${details.length - SHOWN_ERRORS} more`);
-      more.addEventListener("click", () => {
-        details.forEach((detail) => { detail.hidden = false; });
-        more.remove();
-        details[SHOWN_ERRORS].querySelector("summary").focus();
-      });
-      box.append(more);
-    }
     if (n_wrong > details.length) box.append(made("p.note", `${n_wrong - details.length} more are left out of this file.`));
     return box;
   }
@@ -239,9 +215,9 @@ function taskParts(data, task, prefix) {
 
   const numbered = Object.values(data.inputs.rows).every(([id]) => id === null);
   const rows = numbered ? ` Rows are those of the novel samples of ${data.data}, counted from 0.` : "";
-  const differs = task.recorded !== undefined && Math.abs(task.recorded - task.accuracy) > 1e-9;
+  const recorded = task.methods[data.methods.indexOf(data.method)];
   return [
-    ...(differs ? [made("p.note", `The run recorded ${percent(task.recorded)}: random draws of the method differ here.`)] : []),
+    ...(Math.abs(recorded - task.accuracy) > 1e-4 ? [made("p.note", `The run recorded ${percent(recorded)}: random draws of the method differ here.`)] : []),
     overview(), made("div.classes", ...task.classes.map(classCard)),
     made("p.note", `Bars of base classes are relative to the largest weight in this task, ${small(largest)}.${rows}`),
     mistakes(), ...rightQueries(),
@@ -258,23 +234,22 @@ function explorer(root) {
     return element;
   };
   const shots = select(data.settings.map((setting, i) => [i, shotsInWords(setting.shots)]));
-  const order = select([["accuracy", "accuracy"], ["number", "number"]]);
   const choice = select([]);
   const previous = button("‹ Previous", { "aria-keyshortcuts": "ArrowLeft" }, () => show(-1));
   const next = button("Next ›", { "aria-keyshortcuts": "ArrowRight" }, () => show(1));
   const jumps = ["Worst", "Median", "Best"].map((which, i) => button(which, { "data-jump": which.toLowerCase() }, () => jump(i / 2)));
-  const labels = [["Shots", shots], ["Task", choice], ["Sort by", order]].slice(data.settings.length > 1 ? 0 : 1);
+  const labels = [["Shots", shots], ["Task", choice]].slice(data.settings.length > 1 ? 0 : 1);
   const spoken = made("p.unseen", { role: "status", "aria-live": "polite" });
   const place = made("div.task", { tabindex: "-1" });
   root.append(made("div.controls", { role: "group", "aria-label": "Choose a task" },
     ...labels.map(([text, element]) => made("label", text, element)), made("div.group", previous, next), made("div.group", ...jumps)), spoken, place);
 
   const setting = () => data.settings[Number(shots.value)];
-  const sorted = (by) => setting().tasks.slice().sort((a, b) => (by === "accuracy" && a.accuracy - b.accuracy) || a.index - b.index);
+  const sorted = () => setting().tasks.slice().sort((a, b) => a.accuracy - b.accuracy || a.index - b.index);
 
   // The task chosen, and the one before or after it if asked.
   function show(by = 0) {
-    const tasks = sorted(order.value);
+    const tasks = sorted();
     const at = tasks.findIndex((task) => String(task.index) === choice.value) + by, task = tasks[at];
     if (!task) return;
     choice.value = String(task.index);
@@ -288,20 +263,19 @@ function explorer(root) {
   }
 
   function choose(index) {
-    choice.replaceChildren(...sorted(order.value).map((task) => made("option", { value: task.index },
-      `${task.index} — ${percent(task.accuracy)}${task.group ? ", " + task.group : ""}`)));
+    choice.replaceChildren(...sorted().map((task) => made("option", { value: task.index },
+      `${task.index} — ${percent(task.accuracy)}, ${task.group}`)));
     choice.value = String(index);
     show();
   }
 
   // To the task at this share of all, from the worst.
   function jump(share) {
-    const tasks = sorted("accuracy");
+    const tasks = sorted();
     choose(tasks[Math.floor(share * (tasks.length - 1))].index);
   }
 
   choice.addEventListener("change", () => show());
-  order.addEventListener("change", () => choose(choice.value));
   shots.addEventListener("change", () => jump(0));
   root.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -312,7 +286,6 @@ function explorer(root) {
   jump(0);
 }
 
-document.querySelectorAll(".scroll").forEach(hintAtScrolling);
 window.addEventListener("hashchange", openTarget);
 window.addEventListener("beforeprint", () => document.querySelectorAll(".experiment").forEach((e) => { e.open = true; }));
 openTarget();
