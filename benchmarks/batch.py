@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from benchmarks.shared import SETS, DataFolder, Jobs, Methods, Seed, Sets, Tasks, load, show, ways_of
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
-from hotshot.evaluation.methods import EstimatorRunner, Predictions, confidence_bins
+from hotshot.evaluation.methods import Answers, EstimatorRunner, confidence_bins
 from hotshot.evaluation.tables import Cell, Number, Table, interval
 from hotshot.evaluation.tasks import Episodes, OpenEpisodes, OpenTask, Task
 
@@ -97,10 +97,11 @@ def task_of(scenario: str, y: np.ndarray, ways: int, shots: int, seed: int, inde
 def answers(runner: EstimatorRunner, task: Task) -> tuple[float, np.ndarray]:
     """Accuracy on the queries of classes of the task, and (count, confidence, correct) in each bin of confidence."""
     with one_thread():
-        predictions = runner.run([task], [0])
+        ((answered,), _, _) = runner.run([task], [0])
     inside = np.isin(task.query_labels, task.support_labels)
-    right, confidence = predictions.correct[0][inside], predictions.confidence[0][inside]
-    return right.mean(), np.array(confidence_bins(Predictions({0: right}, {0: confidence})))
+    assert answered.confidence is not None
+    right = answered.right[inside]
+    return right.mean(), np.array(confidence_bins([Answers(right, answered.confidence[inside])]))
 
 
 def calibration_error(bins: np.ndarray) -> float:

@@ -321,8 +321,8 @@ def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
     constant, norms, duplicates = (values[key] for key in ("constant_features", "norms", "duplicates"))
     if duplicates["conflict"] is not None:
         vectors = count(duplicates["conflicts"], "vector occurs", "vectors occur")
-        rows = [f"{file.row(row)} ('{shortened(file.class_of(row))}')" for row in duplicates["conflict"]]
-        sentence = f"{vectors} under different labels, such as {' and '.join(rows)}: keep one."
+        both = [f"{file.row(row)} ('{shortened(file.class_of(row))}')" for row in duplicates["conflict"]]
+        sentence = f"{vectors} under different labels, such as {' and '.join(both)}: keep one."
         yield WARNING, "conflicting-duplicates", sentence
     if duplicates["repeat"] is not None:
         earlier, later = map(file.row, duplicates["repeat"])
@@ -477,12 +477,12 @@ def facts(file: InspectedFile) -> dict[str, str]:
             lines["samples per class"] = f"{classes['largest']['samples']:,} in every class"
     if low is not None:
         shares = [bounded_percentage(entries[key]) for key in ("zero_share", "negative_share")]
-        ends = f"{significant(low)} to {significant(entries['largest'])}"
-        lines["entries"] = f"{ends}, {shares[0]} zero, {shares[1]} negative"
+        extremes = f"{significant(low)} to {significant(entries['largest'])}"
+        lines["entries"] = f"{extremes}, {shares[0]} zero, {shares[1]} negative"
         lines["power transform"] = f"'auto' is {choose_power('auto', low):g}"
     if norms is not None:
-        ends = f"{significant(norms['smallest'])} to {significant(norms['largest'])}"
-        what = "1 (unit vectors)" if norms["unit"] else f"{ends}, median {significant(norms['median'])}"
+        extremes = f"{significant(norms['smallest'])} to {significant(norms['largest'])}"
+        what = "1 (unit vectors)" if norms["unit"] else f"{extremes}, median {significant(norms['median'])}"
         lines["norms"] = f"{what}, {count(norms['zero_vectors'], 'zero vector')}"
     return lines
 

@@ -49,20 +49,20 @@ REJECT = 0.05
 Measure = Callable[[Any, np.ndarray, OpenTask, np.ndarray], dict[str, float]]
 
 
-@dataclass
-class Predictions:
-    """Predictions of a method for the queries of some tasks.
+@dataclass(frozen=True)
+class Answers:
+    """Answers to the queries of a task: whether each is right (Q,), and measures of the setting.
 
-    `correct` and the probability (`confidence`) of the class predicted, None without probabilities, are arrays
-    (queries,) by the place of each task. `statuses` counts transport problems by `Status`, `stopped_early` the heads
-    that stopped before their minimum, and `measures` are what else is measured in each task.
+    `confidence` (Q,) is the probability of the class predicted, None for methods without probabilities.
     """
 
-    correct: dict[int, np.ndarray] = field(default_factory=dict)
-    confidence: dict[int, np.ndarray] = field(default_factory=dict)
-    statuses: Counter[int] = field(default_factory=Counter)
-    stopped_early: int = 0
-    measures: list[dict[str, float]] = field(default_factory=list)
+    right: np.ndarray
+    confidence: np.ndarray | None = None
+    measures: dict[str, float] = field(default_factory=dict)
+
+
+# Answers in the order of the tasks, transport problems by `Status`, and how many fits stopped before their minimum.
+Answered = tuple[list[Answers], Counter[int], int]
 
 
 @dataclass(frozen=True)
@@ -75,31 +75,34 @@ class BatchedRunner:
     random_state: int | None
     confidence: Confidence | None = None
 
-    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
+    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Answered:
         """Fit and predict, tasks of one size together; a task's numbers do not depend on the number of workers."""
-        predictions = Predictions()
+        answered: dict[int, Answers] = {}
+        statuses, stopped_early = Counter[int](), 0
         if self.random_state is not None:
             seeds = [head_seed(self.random_state)] * len(tasks)
         for places in self._batches(tasks):
             # The classes of a task in sorted order, as the estimator has them.
-            numbered = [np.unique(tasks[i].support_labels, return_inverse=True) for i in places]
-            labels = np.stack([members for _, members in numbered])
+            names, labels = zip(*(np.unique(tasks[i].support_labels, return_inverse=True) for i in places), strict=True)
             support = self.novel[np.stack([tasks[i].support for i in places])]
-            ways = len(numbered[0][0])
             fitted = fit_tasks(
-                self.base, support, labels, self.method, n_classes=ways, seeds=[seeds[i] for i in places]
+                self.base,
+                support,
+                np.stack(labels),
+                self.method,
+                n_classes=len(names[0]),
+                seeds=[seeds[i] for i in places],
             )
             logits = fitted.decision(self.novel[np.stack([tasks[i].query for i in places])])
             tempered = logits.astype(np.float64)
             if self.confidence is not None:
-                tempered /= self.confidence.temperatures_of(self.base, support, labels)[:, None, None]
-            answers, sure = np.argmax(logits, axis=2), np.max(softmax(tempered, axis=2), axis=2)
-            for i, (names, _), answer, confidence in zip(places, numbered, answers, sure, strict=True):
-                predictions.correct[i] = names[answer] == tasks[i].query_labels
-                predictions.confidence[i] = confidence
-            predictions.statuses.update({int(s): n for s, n in count_statuses(fitted.transfer.statuses).items()})
-            predictions.stopped_early += int(np.sum(~fitted.converged))
-        return predictions
+                tempered /= self.confidence.temperatures_of(self.base, support, np.stack(labels))[:, None, None]
+            best, sure = np.argmax(logits, axis=2), np.max(softmax(tempered, axis=2), axis=2)
+            for i, classes, answers, confidence in zip(places, names, best, sure, strict=True):
+                answered[i] = Answers(classes[answers] == tasks[i].query_labels, confidence)
+            statuses.update({int(s): n for s, n in count_statuses(fitted.transfer.statuses).items()})
+            stopped_early += int(np.sum(~fitted.converged))
+        return [answered[i] for i in range(len(tasks))], statuses, stopped_early
 
     def _batches(self, tasks: Sequence[Task]) -> Iterator[list[int]]:
         """Places of tasks of the same size, as many at a time as fit into memory."""
@@ -108,9 +111,8 @@ class BatchedRunner:
             members = [i for i, other in enumerate(sizes) if other == size]
             targets = size[0] if self.method.per == "class" else size[1]
             most = max(1, BATCH_ENTRIES // (targets * self.novel.shape[1] ** 2))
-            yield from (
-                members[some] for some in slices(len(members), most if HEADS[self.method.head].in_batches else 1)
-            )
+            for some in slices(len(members), most if HEADS[self.method.head].in_batches else 1):
+                yield members[some]
 
 
 @dataclass(frozen=True)
@@ -124,45 +126,36 @@ class EstimatorRunner:
     measure: Measure | None = None
     batch: bool = False
 
-    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
+    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Answered:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
-        predictions = Predictions()
+        answered, stopped_early = [], 0
         if self.spaces:
             self.estimator.base.prepared.update(self.spaces)
-        for i, (task, seed) in enumerate(zip(tasks, seeds, strict=True)):
+        for task, seed in zip(tasks, seeds, strict=True):
             with warnings.catch_warnings(record=True) as caught:
                 # Others were heard once, when the method was tried.
                 warnings.simplefilter("ignore", HotshotWarning)
                 warnings.simplefilter("always", ConvergenceWarning)
                 model = self.fitted(task, seed)
-                predictions.stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
-                answers, probabilities, measures = self.answers(model, task)
-            predictions.correct[i] = answers == task.query_labels
-            if probabilities is not None:
-                place = np.searchsorted(model.classes_, answers)
-                predictions.confidence[i] = probabilities[np.arange(len(answers)), place]
-            if measures is not None:
-                predictions.measures.append(measures)
-        return predictions
+                stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
+                answered.append(self.answers(model, task))
+        return answered, Counter(), stopped_early
 
     def fitted(self, task: Task, seed: int) -> Any:
         """A clone of the estimator, seeded where it wants to be, fitted to the support of a task."""
         model = clone(self.estimator)
-        missing = [
+        unseeded = [
             name
             for name, value in model.get_params(deep=True).items()
             if name.rpartition("__")[2] == "random_state" and value is None
         ]
-        model.set_params(**dict.fromkeys(missing, seed))
+        model.set_params(**dict.fromkeys(unseeded, seed))
         return model.fit(self.novel[task.support], task.support_labels)
 
-    def answers(self, model: Any, task: Task) -> tuple[np.ndarray, np.ndarray | None, dict[str, float] | None]:
-        """Predictions for the queries of a task, probabilities of each class if the model has them, and measures.
-
-        Queries of other classes come after those of the task, if it has them; in a batch all are classified jointly.
-        """
-        others = task if isinstance(task, OpenTask) else None
-        X = self.novel[task.query if others is None else np.concatenate([task.query, others.others])]
+    def answers(self, model: Any, task: Task) -> Answers:
+        """What a fitted model answers; in a batch all queries are classified jointly, those of other classes too."""
+        others = task.others if isinstance(task, OpenTask) else task.query[:0]
+        X, n_queries = self.novel[np.concatenate([task.query, others])], len(task.query)
         suffix = "_batch" if self.batch else ""
         proba = getattr(model, f"predict_proba{suffix}", None)
         probabilities = None if proba is None else proba(X)
@@ -170,10 +163,13 @@ class EstimatorRunner:
             answers = model.classes_[probabilities.argmax(axis=1)]
         else:
             answers = getattr(model, f"predict{suffix}")(X)
-        measures = None
-        if self.measure is not None and others is not None:
-            measures = self.measure(model, self.novel, others, answers)
-        return answers[: len(task.query)], probabilities, measures
+        confidence, measures = None, {}
+        if probabilities is not None:
+            place = np.searchsorted(model.classes_, answers[:n_queries])
+            confidence = probabilities[np.arange(n_queries), place]
+        if self.measure is not None and isinstance(task, OpenTask):
+            measures = self.measure(model, self.novel, task, answers)
+        return Answers(answers[:n_queries] == task.query_labels, confidence, measures)
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -266,28 +262,26 @@ def run_chunk(runner: Runner, episodes: Episodes, chunk: Chunk) -> Record:
     tasks = [episodes[i] for i in range(chunk.start, chunk.stop)]
     seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
     with one_thread():
-        predictions = runner.run(tasks, seeds)
+        answered, statuses, stopped_early = runner.run(tasks, seeds)
     counts = []
-    for i, task in enumerate(tasks):
-        confidence = predictions.confidence.get(i, np.empty(0))
-        if not np.isfinite(confidence).all():
-            row = task.query[~np.isfinite(confidence)][0]
+    for task, answers in zip(tasks, answered, strict=True):
+        if answers.confidence is not None and not np.isfinite(answers.confidence).all():
+            row = task.query[~np.isfinite(answers.confidence)][0]
             raise InputError(
                 f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it."
             )
         names = np.unique(task.support_labels)
         places = np.searchsorted(names, task.query_labels)
-        n_queries, n_correct = (np.bincount(x, minlength=len(names)) for x in (places, places[predictions.correct[i]]))
+        n_queries, n_correct = (np.bincount(x, minlength=len(names)) for x in (places, places[answers.right]))
         counts.append(np.stack([np.searchsorted(episodes.names, names), n_queries, n_correct], axis=1).tolist())
-    measures = predictions.measures
     return Record(
         chunk=chunk,
         counts=counts,
-        bins=confidence_bins(predictions) if predictions.confidence else None,
-        statuses={str(status): count for status, count in predictions.statuses.items()},
-        stopped_early=predictions.stopped_early,
+        bins=confidence_bins(answered),
+        statuses={str(status): count for status, count in statuses.items()},
+        stopped_early=stopped_early,
         seconds=round(time.perf_counter() - begin, 6),
-        measures={name: [one[name] for one in measures] for name in measures[0]} if measures else {},
+        measures={name: [answers.measures[name] for answers in answered] for name in answered[0].measures},
     )
 
 
@@ -299,11 +293,13 @@ def task_seed(seed: int, index: int) -> int:
 # --- what is measured beside the accuracy
 
 
-def confidence_bins(predictions: Predictions) -> list[list[float]]:
-    """Number of predictions, sum of confidence and number correct, in equal bins of confidence."""
-    places = sorted(predictions.confidence)
-    sure = np.concatenate([predictions.confidence[i] for i in places])
-    right = np.concatenate([predictions.correct[i] for i in places]).astype(float)
+def confidence_bins(answered: Sequence[Answers]) -> list[list[float]] | None:
+    """Number of predictions, sum of confidence and number right in equal bins of confidence; None without it."""
+    confidences = [answers.confidence for answers in answered if answers.confidence is not None]
+    if not confidences:
+        return None
+    sure = np.concatenate(confidences)
+    right = np.concatenate([answers.right for answers in answered]).astype(float)
     place = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
     sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in (None, sure, right)]
     return np.stack(sums, axis=1).astype(float).round(9).tolist()

@@ -59,11 +59,6 @@ Watcher = Callable[[Record, bool, int], None]
 MOST_PER_CORE = 4
 # Seconds between two looks of a worker for its parent.
 LOOK_EVERY = 0.5
-# How often the chunks of workers of a cluster that were lost are handed out again.
-MOST_LOSSES = 5
-# Names of the errors of chunks that were lost with a worker; Dask, which has them, may not be installed.
-LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")
-
 Work = tuple[Mapping[str, Runner], Mapping[int | str, Episodes], Sequence[Chunk]]
 
 
@@ -342,35 +337,32 @@ def _let_finish(records: Generator[Record, None, None]) -> None:
 
 
 def _on_dask(work: Work, scheduler: str) -> Generator[Record, None, None]:
-    """Scatter the runners once, hand out the chunks, and hand out again those that were lost with a worker.
+    """Records from a cluster, which moves the chunks of a dead worker to others.
 
-    Dask itself moves the chunks of a dead worker to others; only where the last copy of a runner died with it do the
-    chunks come back as cancelled (as results, by the Dask backend of joblib), and the runner is scattered anew.
+    Runners and episodes are results of tasks themselves: the scheduler computes again what was lost with a worker. The
+    Dask backend of joblib waits forever for work that killed its workers.
     """
     runners, episodes, chunks = work
-    waiting = set(chunks)
     with cluster_client(scheduler) as client:
         from distributed import as_completed
 
-        def scatter(value: Any) -> Any:
-            return client.scatter(value, broadcast=True, hash=False, direct=False)
+        wait_for_a_worker(client)
 
-        for _ in range(MOST_LOSSES):
-            wait_for_a_worker(client)
-            sent = {name: scatter(runners[name]) for name in dict.fromkeys(chunk.method for chunk in waiting)}
-            drawn = {shots: scatter(tasks) for shots, tasks in episodes.items()}
-            futures = {
-                client.submit(run_chunk, sent[chunk.method], drawn[chunk.shots], chunk, pure=False, retries=3): chunk
-                for chunk in chunks
-                if chunk in waiting
-            }
-            for future in as_completed(list(futures), loop=client.loop, raise_errors=False):
-                if future.status == "finished":
-                    waiting.discard(futures[future])
-                    yield future.result()
-                    future.release()
-                elif future.status == "error" and type(future.exception()).__name__ not in LOSSES:
-                    raise future.exception()
-            if not waiting:
-                return
-    raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times: check the logs of its workers.")
+        def sent(values: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {key: client.submit(_itself, value, pure=False) for key, value in values.items()}
+
+        with warnings.catch_warnings():
+            # Dask warns of large arguments.
+            warnings.simplefilter("ignore")
+            methods, tasks = sent(runners), sent(episodes)
+        futures = [
+            client.submit(run_chunk, methods[chunk.method], tasks[chunk.shots], chunk, pure=False, retries=3)
+            for chunk in chunks
+        ]
+        for future in as_completed(futures, loop=client.loop):
+            yield future.result()
+            future.release()
+
+
+def _itself(value: Any) -> Any:
+    return value
