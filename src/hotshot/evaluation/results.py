@@ -216,10 +216,10 @@ class Evaluation:
             "shots": shots,
             "tasks": len(result.accuracies),
             "classes": over_classes.n,
-            **_numbers("accuracy", result.accuracy),
+            **numbers("accuracy", result.accuracy),
             "accuracy_class_half_width": finite(over_classes.half_width),
             "reference": self.reference,
-            **_numbers("reference_minus_this", self.difference(method, shots)),
+            **numbers("reference_minus_this", self.difference(method, shots)),
             "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
             **self._measures(result),
             **({"batch": method in self.jointly} if self.jointly else {}),
@@ -237,10 +237,10 @@ class Evaluation:
         """Measures of one row and how far the reference is ahead in them."""
         row: dict[str, Any] = {"setting": self.setting.name} if self.setting.compared else {}
         for name, values in result.measures.items():
-            row |= _numbers(name, mean_interval(values))
+            row |= numbers(name, mean_interval(values))
             if name in self[self.reference, result.shots].measures:
                 difference = self.difference(result.method, result.shots, measure=name)
-                row |= _numbers(f"reference_minus_this_{name}", difference)
+                row |= numbers(f"reference_minus_this_{name}", difference)
         return row
 
     def _tables(self) -> list[Table]:
@@ -308,7 +308,7 @@ def finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _numbers(name: str, estimate: Estimate) -> dict[str, float | None]:
+def numbers(name: str, estimate: Estimate) -> dict[str, float | None]:
     """A mean and the half width of its interval as entries of a row."""
     return {name: estimate.mean, f"{name}_half_width": finite(estimate.half_width)}
 

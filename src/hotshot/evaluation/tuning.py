@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
 from hotshot.arrays import LIMITS, array_hash, check_features, check_number, check_numbers
-from hotshot.bank import BaseClasses, Space
+from hotshot.bank import BaseClasses
 from hotshot.classifiers import HOTClassifier
 from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
 from hotshot.evaluation.methods import chunks_of, make_runners
-from hotshot.evaluation.results import AHEAD, finite, paired_difference, verdicts
+from hotshot.evaluation.results import AHEAD, numbers, paired_difference, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
 from hotshot.evaluation.tables import Entry, Table, percent
 from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES, Episodes, labels_hash
@@ -86,10 +86,8 @@ class Tuning:
             {
                 "parameters": candidate.parameters,
                 "tasks": candidate.accuracy.n,
-                "accuracy": candidate.accuracy.mean,
-                "accuracy_half_width": finite(candidate.accuracy.half_width),
-                "minus_defaults": candidate.gain.mean,
-                "minus_defaults_half_width": finite(candidate.gain.half_width),
+                **numbers("accuracy", candidate.accuracy),
+                **numbers("minus_defaults", candidate.gain),
             }
             for candidate in self.candidates
         ]
@@ -109,14 +107,11 @@ class Tuning:
 
     def save(self, path: str | Path) -> None:
         """Write the best parameters as a file for `evaluate` and `load_parameters`; accuracies in it are shares."""
-        accuracy, gain = self.best.accuracy, self.best.gain
         about = {
             "hotshot": __version__,
-            "validation_accuracy": accuracy.mean,
-            "validation_accuracy_half_width": accuracy.half_width,
-            "gain_over_defaults": gain.mean,
-            "gain_over_defaults_half_width": gain.half_width,
-            "tasks": accuracy.n,
+            **numbers("validation_accuracy", self.best.accuracy),
+            **numbers("gain_over_defaults", self.best.gain),
+            "tasks": self.best.accuracy.n,
             "candidates": len(self.candidates),
             "request": self.request,
         }
@@ -209,13 +204,11 @@ def tune(
             if seen:
                 best = sorted(alive, key=lambda name: -accuracies[name].mean())[: math.ceil(len(alive) / factor)]
                 alive = list(dict.fromkeys([DEFAULT, *best]))
-            for group in _groups_of_one_space(alive, candidates):
-                # One space at a time, so that the memory of many never adds up.
-                runners = make_runners({name: HOTClassifier(base, **candidates[name]) for name in group}, X, episodes)
-                chunks = [chunk for k in episodes for chunk in chunks_of(group, k, seen, budget)]
-                for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
-                    # In the order of the tasks.
-                    shares[record.chunk.method][record.chunk.shots] += record.accuracies
+            runners = make_runners({name: HOTClassifier(base, **candidates[name]) for name in alive}, X, episodes)
+            chunks = [chunk for k in episodes for chunk in chunks_of(alive, k, seen, budget)]
+            for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
+                # In the order of the tasks.
+                shares[record.chunk.method][record.chunk.shots] += record.accuracies
             seen = budget
             accuracies |= {name: np.mean([*shares[name].values()], axis=0) for name in alive}
     order = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
@@ -236,15 +229,6 @@ def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
     return sorted({*(b for b in budgets if b < tasks), tasks})
 
 
-def _groups_of_one_space(names: Sequence[str], candidates: dict[str, dict[str, Any]]) -> list[list[str]]:
-    """Names of candidates whose bank is prepared in the same space."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        space = {field.name: candidates[name].get(field.name) for field in fields(Space)}
-        groups.setdefault(json.dumps(space), []).append(name)
-    return list(groups.values())
-
-
 def _candidates(
     grid: Mapping[str, Sequence[Any]], search: str, n_candidates: int | None, seed: int
 ) -> dict[str, dict[str, Any]]:
@@ -252,10 +236,8 @@ def _candidates(
     defaults = {name: value for name, value in HOTClassifier().get_params().items() if name not in FIXED}
     for name, values in grid.items():
         if name not in defaults:
-            raise ParameterError(
-                f"{name!r} cannot be tuned: the parameters are {', '.join(defaults)}."
-                f"{did_you_mean(str(name), defaults)}"
-            )
+            close = did_you_mean(str(name), defaults)
+            raise ParameterError(f"{name!r} cannot be tuned: the parameters are {', '.join(defaults)}.{close}")
         if isinstance(values, str) or not len(values):
             raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
     if search not in SEARCHES:
