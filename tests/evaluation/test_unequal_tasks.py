@@ -136,10 +136,10 @@ def test_sizes_that_are_none_are_one_sentence(check, value, message):
         ({"ways": "2-8"}, "8-way tasks need 8 classes, got 7: ask for fewer ways"),
         (
             {"queries": "dirichlet:2:21"},
-            "The 2 smallest classes have 48 samples together where up to 4 shots of each and 42 queries need 50: ask",
+            "The 2 smallest classes have 48 samples together where 4 shots of each and 42 queries need 50: ask",
         ),
-        ({"shots": "1-25", "queries": "dirichlet:2:1"}, "Class '0' has 24 samples where up to 25 shots need 25: ask"),
-        ({"shots": "1-22", "queries": 3}, "has 24 samples where up to 22 shots and up to 3 queries need 25"),
+        ({"shots": "1-25", "queries": "dirichlet:2:1"}, "Class '0' has 24 samples where 25 shots need 25: ask"),
+        ({"shots": "1-22", "queries": 3}, "has 24 samples where 22 shots and 3 queries need 25"),
     ],
 )
 def test_classes_with_too_few_samples_for_the_largest_draw_are_refused(request_, message):

@@ -6,7 +6,9 @@ disk, so that whatever ends the process leaves whole lines and at most one torn 
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import stat
 import sys
@@ -74,24 +76,17 @@ class Record:
     def from_json(cls, document: dict[str, Any]) -> Record:
         """The record that was written as this document; an error where it cannot be one."""
         record = cls(**{**document, "chunk": Chunk(**document["chunk"])})
-        counts = np.array([row for task in record.counts for row in task])
-        bins = np.zeros((CALIBRATION_BINS, 3)) if record.bins is None else np.array(record.bins)
-        numbers = [record.seconds, *(x for values in record.measures.values() for x in values)]
-        sound = (
-            len(record.counts) == record.chunk.stop - record.chunk.start
-            and counts.dtype.kind == "i"
-            and counts.shape[1:] == (3,)
-            and (counts >= 0).all()
-            and (counts[:, 2] <= counts[:, 1]).all()
-            and all(sum(queries for _, queries, _ in task) for task in record.counts)
-            and bins.shape == (CALIBRATION_BINS, 3)
-            and np.isfinite(bins).all()
-            and all(type(n) is int for n in (*record.statuses.values(), record.stopped_early))
-            and all(len(values) == len(record.counts) for values in record.measures.values())
-            and all(type(x) in (int, float) and np.isfinite(x) for x in numbers)
-            and record.seconds >= 0
-        )
-        need(sound, "no counts")
+        counts, n_tasks = np.array([row for task in record.counts for row in task]), len(record.counts)
+        need(n_tasks == record.chunk.stop - record.chunk.start and all(record.counts), "counts of other tasks")
+        need(counts.dtype.kind == "i" and counts.shape[1:] == (3,) and (counts >= 0).all(), "no counts")
+        need((counts[:, 2] <= counts[:, 1]).all() and np.isfinite(record.accuracies).all(), "more right than asked")
+        bins = [] if record.bins is None else record.bins
+        need(np.shape(bins) in ((0,), (CALIBRATION_BINS, 3)), "no bins")
+        need(all(len(values) == n_tasks for values in record.measures.values()), "measures of other tasks")
+        numbers = [record.seconds, *itertools.chain(*bins, *record.measures.values())]
+        need(all(type(x) in (int, float) and math.isfinite(x) for x in numbers), "no numbers")
+        need(record.seconds >= 0, "no time")
+        need(all(type(n) is int for n in (*record.statuses.values(), record.stopped_early)), "no whole numbers")
         return record
 
 
@@ -200,7 +195,7 @@ def read_records(content: bytes) -> tuple[dict[Chunk, Record], int]:
         try:
             record = Record.from_json(decode(line) or {})
             records[record.chunk] = record
-        except (TypeError, LookupError, ValueError, AttributeError):
+        except (TypeError, LookupError, ArithmeticError, ValueError, AttributeError):
             damaged += 1
     return records, damaged
 

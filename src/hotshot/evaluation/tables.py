@@ -211,7 +211,10 @@ def _title(found: Evaluation, shots: int | str) -> str:
 def _measures(found: Evaluation, result: MethodResult, lead: Cell) -> dict[str, Cell]:
     """What the setting measures; the measure that methods are compared by has an interval."""
     setting = found.setting
-    cells: dict[str, Cell] = {"accuracy": Number(100 * result.accuracy.mean)} if setting.has_accuracy else {}
+    # Where the accuracy on novel classes is a measure, it is this.
+    cells: dict[str, Cell] = {}
+    if "novel_accuracy" not in setting.measures:
+        cells["accuracy"] = Number(100 * result.accuracy.mean)
     for name, title in setting.measures.items():
         values = result.measures.get(name)
         cells[title] = None if values is None else Number(100 * float(values.mean()))

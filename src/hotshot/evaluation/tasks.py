@@ -37,8 +37,7 @@ class Setting:
 
     `ways` are the classes of a task by default, None for all, `tasks` their number for each number of shots, and
     `chunk` the tasks in a chunk. `measures` are what is measured in each task beside the accuracy, as shares, with what
-    a table calls it; methods are compared by the measure `compared`, "" for the accuracy, and tables show the accuracy
-    if `has_accuracy`.
+    a table calls it; methods are compared by the measure `compared`, "" for the accuracy.
     """
 
     name: str
@@ -47,31 +46,17 @@ class Setting:
     chunk: int
     measures: dict[str, str]
     compared: str = ""
-    has_accuracy: bool = True
 
 
 CHUNK_TASKS = 20
 CLOSED = Setting("closed", 5, 1000, CHUNK_TASKS, {})
 # Old and new classes are answered together; a fit takes seconds.
-GENERALISED = Setting(
-    "generalised",
-    None,
-    30,
-    1,
-    {
-        "base_accuracy": "base",
-        "novel_accuracy": "novel",
-        "harmonic_mean": "harmonic mean",
-        "base_alone": "base alone",
-        "base_loss": "base loss",
-    },
-    "harmonic_mean",
-    has_accuracy=False,
-)
+_JOINT = {"base_accuracy": "base", "novel_accuracy": "novel", "harmonic_mean": "harmonic mean"}
+_JOINT |= {"base_alone": "base alone", "base_loss": "base loss"}
+GENERALISED = Setting("generalised", None, 30, 1, _JOINT, "harmonic_mean")
 # Some queries belong to no class.
-OPEN = Setting(
-    "open", 5, 1000, CHUNK_TASKS, {"auroc": "AUROC", "false_alarms": "false alarms", "found": "found"}, "auroc"
-)
+_OUTLIERS = {"auroc": "AUROC", "false_alarms": "false alarms", "found": "found"}
+OPEN = Setting("open", 5, 1000, CHUNK_TASKS, _OUTLIERS, "auroc")
 SETTINGS = {setting.name: setting for setting in (CLOSED, GENERALISED, OPEN)}
 
 
@@ -122,13 +107,12 @@ def check_queries(queries: Any) -> int | str:
     a Dirichlet distribution: the smaller ALPHA, the less equal, and some classes may get none. A class that has too few
     samples for its share gives all it has, and the others share the rest.
     """
+    if isinstance(queries, str) and re.fullmatch(r"\d{1,18}", queries.strip(), re.ASCII):
+        queries = int(queries)
     if not isinstance(queries, str):
         check_numbers(queries=queries)
         return int(queries)
-    number = r"(\d{1,18})"
-    if match := re.fullmatch(number, queries.strip(), re.ASCII):
-        return check_queries(int(match[1]))
-    match = re.fullmatch(rf"dirichlet:(\d{{1,9}}(?:\.\d{{1,6}})?)(?::{number})?", queries.strip(), re.ASCII)
+    match = re.fullmatch(r"dirichlet:(\d{1,9}(?:\.\d{1,6})?)(?::(\d{1,18}))?", queries.strip(), re.ASCII)
     if match is None:
         raise ParameterError(f"queries must be a number or dirichlet:ALPHA such as dirichlet:2, got {queries!r:.60}.")
     alpha, per_class = float(match[1]), int(match[2] or QUERIES)
@@ -183,28 +167,22 @@ class Episodes:
             )
         alpha, per_class = _shares(self.queries)
         # With proportions, a class may have no query.
-        least = most_shots + (per_class if alpha is None else 0)
+        queries = 0 if alpha else per_class
         for name, rows in zip(self.names, self.members, strict=True):
-            if len(rows) < least:
-                up_to = "" if self.is_equal else "up to "
-                queries = f" and {up_to}{per_class} queries" if alpha is None else ""
+            if len(rows) < most_shots + queries:
+                also = f" and {queries} queries" if queries else ""
                 raise InputError(
-                    f"Class '{name}' has {len(rows)} samples where {up_to}{most_shots} shots{queries} need {least}: "
-                    "ask for fewer, or leave the class out."
+                    f"Class '{name}' has {len(rows)} samples where {most_shots} shots{also} need "
+                    f"{most_shots + queries}: ask for fewer, or leave the class out."
                 )
         # The smallest classes may meet in a task; their mean size is least where a task has the fewest.
         smallest = sum(sorted(map(len, self.members))[:least_ways])
         needed = least_ways * (most_shots + per_class)
         if smallest < needed:
             raise InputError(
-                f"The {least_ways} smallest classes have {smallest} samples together where up to {most_shots} shots of "
-                f"each and {least_ways * per_class} queries need {needed}: ask for fewer, or leave small classes out."
+                f"The {least_ways} smallest classes have {smallest} samples together where {most_shots} shots of each "
+                f"and {least_ways * per_class} queries need {needed}: ask for fewer, or leave small classes out."
             )
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether all tasks have the same size, and all classes as many samples."""
-        return all(isinstance(size, int) for size in (self.ways, self.shots, self.queries))
 
     def __getitem__(self, index: int) -> Task:
         # A size that is one number takes no draw of its own.
@@ -242,7 +220,8 @@ class Episodes:
     def trials(self) -> list[Task]:
         """Tasks to try a method on: the first, and where sizes vary also one of the least and one of the largest."""
         tasks = [self[0]]
-        for end in () if self.is_equal else (0, 1):
+        is_equal = all(isinstance(size, int) for size in (self.ways, self.shots, self.queries))
+        for end in () if is_equal else (0, 1):
             extreme = copy(self)
             extreme.ways, extreme.shots = size_bounds(self.ways)[end], size_bounds(self.shots)[end]
             tasks.append(extreme[0])
