@@ -14,7 +14,6 @@ from hotshot.bank import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.runner import MOST_PER_CORE, count_jobs
-from hotshot.evaluation.tasks import Episodes
 
 DIGITS = 10**23
 
@@ -67,11 +66,6 @@ def test_a_huge_number_of_jobs_starts_few_processes():
     most = MOST_PER_CORE * joblib.cpu_count()
     assert count_jobs(10**7) == count_jobs(DIGITS) == most
     assert [count_jobs(n) for n in (1, 2, -(10**9))] == [1, 2, 1]
-
-
-def test_tasks_take_any_seed_within_limits():
-    _, y = make_bank()
-    assert len(Episodes(y, ways=2, shots=1, queries=2, seed=LIMITS["seed"][1])[0].support) == 2
 
 
 # --- images

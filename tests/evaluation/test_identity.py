@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate, named_method
-from hotshot.errors import ParameterError, RunError
+from hotshot.errors import ParameterError
 from hotshot.evaluation.journal import estimator_to_json
 
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
@@ -74,13 +74,6 @@ def test_functions_that_differ_are_told_apart(pair):
     one, other = map(after, pair)
     assert estimator_to_json(one) == estimator_to_json(one)
     assert estimator_to_json(one) != estimator_to_json(other)
-
-
-def test_a_folder_accepts_the_same_method_and_refuses_another(tmp_path):
-    few(after(double), out=tmp_path)
-    few(after(double), out=tmp_path)
-    with pytest.raises(RunError, match="methods"):
-        few(after(triple), out=tmp_path)
 
 
 def test_a_bank_within_a_pipeline_belongs_to_the_request():

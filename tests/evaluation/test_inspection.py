@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 from hotshot.bank import BaseClasses
 from hotshot.classifiers import FreeLunchClassifier
 from hotshot.errors import InputError, ScaleWarning
-from hotshot.evaluation.inspection import deviation_within_classes, document, facts, inspect_sources, measure, row_norms
+from hotshot.evaluation.inspection import deviation_within_classes, document, facts, inspect_sources, measure
 from hotshot.files.samples import FeatureSource
 
 
@@ -145,12 +145,6 @@ def test_the_batches_do_not_matter():
 def test_an_empty_file_is_one_sentence():
     with pytest.raises(InputError, match="holds no samples"):
         measured(np.empty((0, 3)), np.empty(0, dtype=int))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
-def test_norms_neither_overflow_nor_vanish(scale):
-    x = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]])
-    np.testing.assert_allclose(row_norms(x * scale), np.array([5.0, 0.0, 1.0]) * scale, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
@@ -300,6 +294,7 @@ RESNET = (*classes(), {"extractor": "resnet", "transform": "none", "date": "1"})
         (RESNET, (*novel(), {"transform": "log"}), "warning", "transform-mismatch", "'log' in the novel file"),
         (classes(), with_names("CLASS-3"), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
         (classes(), unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
+        (classes(), (novel()[0] - 1, novel()[1]), "warning", "power-mismatch", "The novel file has negative entries"),
         (classes(), novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
         (classes(5), novel(), "warning", "few-base-classes", "5 base classes can lend little"),
     ],
@@ -311,20 +306,6 @@ def test_each_misfit_has_its_finding_and_no_other(first, second, severity, code,
     assert (finding.severity, finding.code) == (severity, code)
     assert sentence in finding.sentence
     assert found.ok == (severity != "fault")
-
-
-def test_rows_are_recognised_in_another_precision():
-    short, labels = with_a_base_row(np.float16)
-    X, y = classes()
-    X[17] = short[4]
-    assert codes(inspected((X, y), (short, labels))) == {"row-overlap"}
-
-
-def test_negatives_in_the_novel_file_alone_are_named():
-    X, y = novel()
-    found = inspected(classes(), (X - 1, y))
-    assert codes(found) == {"power-mismatch"}
-    assert "The novel file has negative entries and the base file has none" in found.findings[0].sentence
 
 
 def test_more_than_two_files_are_compared_with_the_first():

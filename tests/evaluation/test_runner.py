@@ -311,24 +311,3 @@ def test_probabilities_that_are_not_finite_name_a_row():
 
 
 # Spaces and powers
-
-
-def test_runners_hold_the_samples_in_their_own_space():
-    bank = BaseClasses.from_samples(np.abs(BASE.samples), BASE.names[BASE.labels])
-    methods = {str(i): HOTClassifier(bank, cost="mean-cosine", power=0.3 + i / 100) for i in range(12)}
-    runners = running.make_runners(methods, np.abs(X), {1: Episodes(Y, ways=3, shots=1, queries=3)})
-    for runner in runners.values():
-        assert np.array_equal(runner.novel, runner.base.transform(np.abs(X)))
-    assert len({runner.novel[0, 0] for runner in runners.values()}) == 12
-
-
-@pytest.mark.parametrize("sign", [1, -1], ids=["positive", "negative"])
-def test_the_base_classes_alone_decide_the_automatic_power(sign):
-    """Queries and other tasks do not: a model is the same in an evaluation and alone."""
-    bank = BaseClasses.from_samples(sign * np.abs(BASE.samples), BASE.labels)
-    novel = np.abs(X)
-    found = few({"hot": HOTClassifier(bank)}, novel, tasks=20)
-    fixed = few({"hot": HOTClassifier(bank, power=1.0)}, novel, tasks=20)
-    assert np.array_equal(found["hot", 2].accuracies, fixed["hot", 2].accuracies)
-    alone = [np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)]
-    assert np.array_equal(found["hot", 2].accuracies, alone)

@@ -84,14 +84,6 @@ def counts(labels, names):
     return np.array([np.sum(labels == name) for name in names])
 
 
-def test_every_size_of_a_range_is_drawn_and_shots_differ_within_a_task():
-    tasks = list(Episodes(Y, ways="2-5", shots="1-4", queries=2).take(200))
-    support = [counts(task.support_labels, np.unique(task.support_labels)) for task in tasks]
-    assert {len(own) for own in support} == {2, 3, 4, 5}
-    assert {*np.concatenate(support)} == {1, 2, 3, 4}
-    assert any(len(set(own)) > 1 for own in support)
-
-
 @pytest.mark.parametrize("alpha", [0.5, 2.0, 50.0])
 def test_queries_vary_as_the_dirichlet_distribution_says(alpha):
     """The variance of a proportion between N classes is (1/N)(1 - 1/N) / (N alpha + 1)."""

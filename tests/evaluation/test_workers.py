@@ -8,12 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
-from hotshot import evaluate
-from hotshot.errors import ParameterError
-from hotshot.evaluation.tuning import tune
 
 SCRIPT = """
 import os, time
@@ -55,12 +51,3 @@ def test_a_worker_ends_with_its_parent(tmp_path):
     while is_running(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(worker)
-
-
-@pytest.mark.parametrize("tasks", [99_999_999_999_999, 10_000_001])
-def test_more_tasks_than_memory_holds_are_refused_at_once(tasks):
-    sentence = r"tasks must be an integer from 1 to 10,000,000, got \d+\.$"
-    with pytest.raises(ParameterError, match=sentence):
-        evaluate(KNeighborsClassifier(1), X, Y, ways=3, shots=1, queries=2, tasks=tasks)
-    with pytest.raises(ParameterError, match=sentence):
-        tune(None, X, Y, ways=3, shots=1, queries=2, tasks=tasks)
