@@ -116,7 +116,7 @@ def change_lines(edit):
         (change_json("results.json", lambda c: c["rows"][0].update(reference="x")), "reference must be one of"),
         (change_json("run.json", lambda c: c["request"].update(methods=[])), "cannot be read as a request"),
         (change_json("run.json", lambda c: c["request"].update(shots="all")), "is not a valid run"),
-        (change_json("run.json", lambda c: c["request"].update(tasks=44)), "records of other tasks"),
+        (change_json("run.json", lambda c: c["request"].update(tasks=44)), "is not a valid run"),
         (change_json("run.json", lambda c: c["request"].update(batch=["nobody"])), "batch does not name its methods"),
         (change_json("run.json", lambda c: c["request"].update(batch=3)), "batch does not name its methods"),
         (change_json("run.json", lambda c: c["request"].update(setting="open")), "measures of another setting"),

@@ -104,8 +104,8 @@ def _show(inspection: Inspection, console: Console) -> None:
 
     files, several = inspection.files, len(inspection.files) > 1
     names = {file.name: shortened(Path(file.name).name, keep="end") for file in files}
-    worst = inspection.findings[0].severity if inspection.findings else "note"
-    console.print(Text(inspection.verdict, style="bold green" if worst == "note" else STYLES[worst]))
+    style = STYLES[inspection.findings[0].severity] if inspection.findings else "bold green"
+    console.print(Text(inspection.verdict, style=style))
     columns = [facts(file) for file in files]
     heads = [f"{file.role}: {names[file.name]}" if several else names[file.name] for file in files]
     findings = []

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Styles by the kind of an entry: of findings, and of claims of the paper.
 STYLES = {
-    "fault": "bold red", "warning": "yellow", "note": "cyan",
+    "fault": "bold red", "warning": "yellow",
     "does not hold": "red", "undecided": "yellow", "holds": "green",
 }  # fmt: skip
 # Characters of a name that a table does not break.

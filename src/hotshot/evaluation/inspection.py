@@ -21,8 +21,8 @@ from hotshot.formatting import bounded_percentage, count, listed, shortened, sig
 
 FORMAT = "hotshot inspection 3"
 BASE, NOVEL, BOTH = "base", "novel", "both"
-# A fault stops or spoils a method, a warning costs accuracy or trust, a note costs nothing.
-SEVERITIES = FAULT, WARNING, NOTE = "fault", "warning", "note"
+# A fault stops or spoils a method, a warning costs accuracy or trust.
+SEVERITIES = FAULT, WARNING = "fault", "warning"
 
 # Entries of a batch, of the blocks of it that stay in a core's cache, and of the sample of which deviations are taken.
 BATCH_ENTRIES, BLOCK_ENTRIES, SAMPLE_ENTRIES = 2**23, 2**16, 2**24
@@ -94,15 +94,11 @@ class Inspection:
     def verdict(self) -> str:
         """One sentence that says whether the files can be used."""
         names = listed([shortened(file.name, 60, keep="end") for file in self.files])
-        several = len(self.files) > 1
         severities = [finding.severity for finding in self.findings]
-        faults, warnings = severities.count(FAULT), severities.count(WARNING)
-        if faults:
-            also = f", and {count(warnings, 'warning')}" if warnings else ""
-            return f"{names} {'have' if several else 'has'} {count(faults, 'fault')} to fix before use{also}."
-        if warnings:
-            return f"{names} can be used, with {count(warnings, 'warning')}."
-        return f"{names} are fine and fit each other." if several else f"{names} is fine."
+        warnings = f", with {count(severities.count(WARNING), 'warning')}" if WARNING in severities else ""
+        if self.ok:
+            return f"{names}: fine{warnings}."
+        return f"{names}: {count(severities.count(FAULT), 'fault')} to fix before use{warnings}."
 
 
 def inspect_sources(
@@ -205,7 +201,6 @@ class Entries:
     def sections(self) -> Section:
         """What the document says of the entries, and of the features that have one value only."""
         size, low, high = self._rows * len(self._lows), float(self._lows.min()), float(self._highs.max())
-        constant = np.flatnonzero(self._lows == self._highs)
         return {
             "entries": {
                 "zero_share": self._zeros / size,
@@ -214,7 +209,7 @@ class Entries:
                 "largest": high if low <= high else None,
             },
             "not_finite": {"count": self._bad, "samples": self._bad_samples, "first": self._first_bad},
-            "constant_features": {"count": len(constant), "columns": constant[:5].tolist()},
+            "constant_features": int(np.sum(self._lows == self._highs)),
         }
 
 
@@ -300,7 +295,7 @@ def _duplicates(hashes: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> Sec
 
 
 def _problems(file: InspectedFile) -> Iterator[Problem]:
-    bad, constant = file.values["not_finite"], file.values["constant_features"]["count"]
+    bad = file.values["not_finite"]
     if bad["count"]:
         row, column = bad["first"]
         of_class = f", class '{shortened(file.class_of(row))}'" if file.labels[row] >= 0 else ""
@@ -309,7 +304,7 @@ def _problems(file: InspectedFile) -> Iterator[Problem]:
         if file.values["dtype"] == "float16":
             remedy = "extract the features again in float32, as float16 ends at 65504"
         yield FAULT, "not-finite", f"{what}, the first in {file.row(row)}, column {column}{of_class}: {remedy}."
-    if constant == file.values["features"] and file.values["samples"] > 1:
+    if file.values["constant_features"] == file.values["features"] and file.values["samples"] > 1:
         yield FAULT, "all-constant", "All samples are the same, so no method can tell them apart: extract again."
     else:
         yield from _feature_problems(file)
@@ -318,7 +313,7 @@ def _problems(file: InspectedFile) -> Iterator[Problem]:
 
 def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
     values = file.values
-    constant, norms, duplicates = (values[key] for key in ("constant_features", "norms", "duplicates"))
+    norms, duplicates = values["norms"], values["duplicates"]
     if duplicates["conflict"] is not None:
         vectors = count(duplicates["conflicts"], "vector occurs", "vectors occur")
         both = [f"{file.row(row)} ('{shortened(file.class_of(row))}')" for row in duplicates["conflict"]]
@@ -333,10 +328,6 @@ def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
         samples = f"{count(norms['zero_vectors'], 'sample is', 'samples are')} all zeros"
         such = f"such as {file.row(norms['zero_vector'])}, where cosine and matching guess"
         yield WARNING, "zero-vectors", f"{samples}, {such}: check the extractor."
-    if n := constant["count"]:
-        columns = ", ".join(map(str, constant["columns"])) + (", …" if n > len(constant["columns"]) else "")
-        what = f"{count(n, 'feature is', 'features are')} constant in all samples (column {columns})"
-        yield NOTE, "constant-features", f"{what}: harmless, leave out to save time."
     (low, high), deviation = USUAL_DEVIATION, values["deviation_within_classes"]
     if file.role != NOVEL and deviation and not low <= deviation <= high:
         factor = significant(math.sqrt(low * high) / deviation, 1)
@@ -465,7 +456,7 @@ def facts(file: InspectedFile) -> dict[str, str]:
         "NaN or infinity": f"{count(bad['count'], 'entry', 'entries')} in {count(bad['samples'], 'sample')}",
         "duplicate rows": f"{duplicates['repeats']:,} within a class, "
         f"{count(duplicates['conflicts'], 'vector')} in several classes",
-        "constant features": f"{values['constant_features']['count']:,}",
+        "constant features": f"{values['constant_features']:,}",
         "norms": "–",
         "deviation within classes": "–" if deviation is None else f"{significant(deviation, 2)} per feature",
         "power transform": "–",
@@ -497,10 +488,10 @@ def document(found: Inspection) -> dict[str, Any]:
       `entries` {`zero_share`, `negative_share`, `smallest`, `largest`},
       `not_finite` {`count`, `samples`, `first` [row, column]},
       `duplicates` {`repeats`, `repeat` [rows], `conflicts`, `conflict` [rows]},
-      `constant_features` {`count`, `columns` (the first five)},
+      `constant_features` (how many),
       `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `zero_vector` (row of the first), `unit`},
       `deviation_within_classes`;
-    - `findings`: a list, the worst first, each with `severity` ("fault", "warning" or "note"), `code`, `sentence`,
+    - `findings`: a list, the worst first, each with `severity` ("fault" or "warning"), `code`, `sentence`,
       `file` and `role` ("base", "novel", "both" or null).
     """
     return {

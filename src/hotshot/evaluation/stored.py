@@ -9,6 +9,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.evaluation.journal import JOURNAL, REQUEST, Record, read_records
+from hotshot.evaluation.methods import chunks_of
 from hotshot.evaluation.results import RESULTS, Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import CLOSED, check_queries, check_setting, check_shots, check_size
 from hotshot.files.objects import need, read_object, refuse_damage
@@ -86,7 +87,9 @@ def load_run(folder: str | Path) -> StoredRun:
         methods, shots, tasks = list(request["methods"]), check_shots(request["shots"]), int(request["tasks"])
         setting, names = check_setting(request.get("setting", CLOSED.name)), about.pop("classes")
         need(all(isinstance(name, str) for name in names), "classes without names")
-        records = _all_records(folder, [(method, k) for k in shots for method in methods], tasks)
+        size = request.get("chunk", setting.chunk)
+        need(type(size) is int and size > 0, "no size of chunks")
+        records = _all_records(folder, [(method, k) for k in shots for method in methods], tasks, size)
         results = tuple(summarise(method, k, part, np.array(names)) for (method, k), part in records.items())
         for result in results:
             first = results[shots.index(result.shots) * len(methods)]
@@ -116,23 +119,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _all_records(
-    folder: Path, keys: list[tuple[str, int | str]], tasks: int
+    folder: Path, keys: list[tuple[str, int | str]], tasks: int, size: int
 ) -> dict[tuple[str, int | str], list[Record]]:
     """Records of each method and number of shots in the order of their tasks; raise unless all are there."""
     records, damaged = read_records((folder / JOURNAL).read_bytes())
-    parts: dict[tuple[str, int | str], list[Record]] = {key: [] for key in keys}
-    for chunk in sorted(records, key=lambda chunk: chunk.start):
-        parts.get((chunk.method, chunk.shots), []).append(records[chunk])
     wanted = tasks * len(keys)
     need(wanted > 0, "it names no tasks")
-    missing = wanted - sum(len(record.counts) for part in parts.values() for record in part)
+    missing = wanted - sum(len(r.counts) for chunk, r in records.items() if (chunk.method, chunk.shots) in keys)
     if missing > 0:
         lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
         raise InputError(
             f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: rerun the "
             "command to resume."
         )
-    for part in parts.values():
-        ends = [0, *(record.chunk.stop for record in part)]
-        need([record.chunk.start for record in part] == ends[:-1] and ends[-1] == tasks, "records of other tasks")
-    return parts
+    return {(method, k): [records[chunk] for chunk in chunks_of([method], k, 0, tasks, size)] for method, k in keys}
