@@ -57,7 +57,7 @@ SECONDS = 120
 # A killed process loses nothing that it has written, so a folder in memory is enough.
 FAST = Path("/dev/shm")
 # Files that grow in place by design: readers check them line by line, or row by row.
-GROWING = ("journal.jsonl", ".safetensors.part")
+GROWING = ("journal.jsonl", ".safetensors.part", ".pixels")
 # Imported here, once for all forks.
 assert EXPERIMENTS
 assert make_report

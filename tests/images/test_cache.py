@@ -1,4 +1,4 @@
-"""The cache of decoded images: made once, whole or not at all, and made again when the images change."""
+"""The file of decoded images: made once, resumed, and made again when the images change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from image_copies import PACKERS, as_folder, class_folders, jpeg, mini_caches
 
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.tensors import write_tensors
 from hotshot.images.decode import decode, squares
 from hotshot.images.layouts import open_dataset
 
@@ -26,7 +25,7 @@ def split_of(path, **options):
 
 @pytest.fixture
 def decoded_once(monkeypatch):
-    return lambda: monkeypatch.setattr("hotshot.images.decode._write_cache", lambda *_: pytest.fail("decoded again"))
+    return lambda: monkeypatch.setattr("hotshot.images.decode.centre_square", lambda *_: pytest.fail("decoded again"))
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar.gz", "zip"])
@@ -65,23 +64,17 @@ def test_it_is_made_again_when_an_image_changes(tmp_path):
     assert len(decode(split_of(path), 16, tmp_path / "cache")) == 7
 
 
-@pytest.mark.parametrize("how", ["truncated", "no tensors", "other tensors", "other images"])
-def test_a_damaged_cache_is_made_again(tmp_path, how):
+@pytest.mark.parametrize("content", [b"", b"{}", b"{}\n" + bytes(9000), None])
+def test_a_damaged_file_is_made_again(tmp_path, content):
     split = split_of(as_folder(tmp_path, class_folders()))
     expected = np.array(decode(split, 16, tmp_path / "cache").images)
     (place,) = (tmp_path / "cache").iterdir()
-    if how == "truncated":
-        place.write_bytes(place.read_bytes()[:-5])
-    elif how == "no tensors":
-        place.write_bytes(b"{}")
-    else:
-        tensors = {"images": np.zeros_like(expected), "readable": np.ones(6, bool)}
-        write_tensors(place, {"x": expected} if how == "other tensors" else tensors, {})
+    place.write_bytes(place.read_bytes()[:-5] if content is None else content)
     np.testing.assert_array_equal(decode(split, 16, tmp_path / "cache").images, expected)
     assert list((tmp_path / "cache").iterdir()) == [place]
 
 
-def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path, decoded_once):
+def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path):
     files = class_folders(each=4)
     path = as_folder(tmp_path, files | {"ant/ant1.jpg": b"<html>", "bee/bee3.jpg": files["bee/bee3.jpg"][:-100]})
     message = (
@@ -90,12 +83,14 @@ def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path, de
     )
     with pytest.raises(InputError, match=message):
         decode(split_of(path), 16, tmp_path / "cache")
-    decoded_once()
     split = split_of(path, skip_corrupt=True)
     decoded = decode(split, 16, tmp_path / "cache")
     assert decoded.corrupt == ("ant/ant1.jpg", "bee/bee3.jpg")
     assert decoded.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    np.testing.assert_array_equal(decoded.images, squares([split.images[i] for i in (0, 2, 3, 4, 5, 6)], 16)[0])
+    assert len(decoded.images) == 6
+    expected = squares([split.images[i] for i in (0, 2, 3, 4, 5, 6)], 16)[0]
+    for some in (slice(None), np.array([1, 4])):
+        np.testing.assert_array_equal(decoded.images[some], expected[some])
     # What was left out before is not forgotten by one who does not skip.
     with pytest.raises(InputError, match=message):
         decode(split_of(path), 16, tmp_path / "cache")
@@ -117,21 +112,23 @@ def test_a_file_that_vanishes_is_named_and_read_when_it_is_back(tmp_path):
     assert len(decode(split, 16, tmp_path / "cache")) == len(split)
 
 
-def test_an_interrupted_decoding_leaves_nothing(tmp_path):
-    split = split_of(as_folder(tmp_path, class_folders()))
+def test_an_interrupted_decoding_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr("hotshot.images.decode._AT_ONCE", 2)
+    split, steps = split_of(as_folder(tmp_path, class_folders())), []
 
     def interrupt(done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         decode(split, 16, tmp_path / "cache", progress=interrupt)
-    assert list((tmp_path / "cache").iterdir()) == []
-    assert len(decode(split, 16, tmp_path / "cache")) == 6
+    decoded = decode(split, 16, tmp_path / "cache", progress=lambda *now: steps.append(now))
+    assert steps == [(4, 6), (6, 6)]
+    np.testing.assert_array_equal(decoded.images, squares(split.images, 16)[0])
 
 
-@pytest.mark.parametrize("size", [0, 7, 5000, 84.0, True, "84", None])
+@pytest.mark.parametrize("size", [0, 5000, 84.0, True, "84", None])
 def test_invalid_sizes_are_refused(tmp_path, size):
-    with pytest.raises(ParameterError, match="size must be an integer from 8 to 2048"):
+    with pytest.raises(ParameterError, match="size must be an integer from 1 to 4,096"):
         decode(split_of(as_folder(tmp_path, class_folders())), size, tmp_path)
 
 

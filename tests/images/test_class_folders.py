@@ -75,7 +75,7 @@ def test_what_is_almost_usual_is_read(tmp_path, files, splits):
     assert {name: split.names for name, split in dataset.splits.items()} == splits
 
 
-def test_litter_and_other_files_are_counted_not_read(tmp_path):
+def test_litter_and_other_files_are_left_out(tmp_path):
     files = class_folders() | {
         ".DS_Store": b"x",
         "ant/Thumbs.db": b"x",
@@ -86,14 +86,12 @@ def test_litter_and_other_files_are_counted_not_read(tmp_path):
     for pack in (PACKERS["folder"], PACKERS["tar"], PACKERS["zip"]):
         dataset = open_dataset(pack(tmp_path, files))
         assert len(dataset.splits["all"]) == 6
-        assert dataset.about["ignored"] == 5
 
 
 def test_images_outside_the_splits_are_noted(tmp_path):
     files = split_folders({"train": ("a",), "test": ("b",)}) | class_folders(("c",), prefix="holdout/")
     dataset = open_dataset(as_folder(tmp_path, files))
-    assert dataset.about["notes"] == ["left out 3 images outside the splits, first 'holdout/c/c0.jpg'."]
-    assert dataset.about["ignored"] == 3
+    assert dataset.notes == ("left out 3 images outside the splits, first 'holdout/c/c0.jpg'.",)
 
 
 def test_links_to_folders_are_followed_and_circles_refused(tmp_path):

@@ -92,7 +92,7 @@ def png(width, height):
 )
 def test_files_that_are_no_images_are_named_with_the_reason(tmp_path, data, reason):
     with pytest.raises(
-        CorruptImageError, match=f"^pic.jpg is not a readable image, {reason}.*--skip-corrupt"
+        CorruptImageError, match=f"^pic.jpg is not a readable image, {reason}.*: replace it or leave it out"
     ) as raised:
         decoded(data, "pic.jpg")
     assert raised.value.name == "pic.jpg"

@@ -185,7 +185,7 @@ def _decoded_splits(
     from hotshot.images.layouts import open_dataset
 
     opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
-    print_notes(console, opened.about["notes"])
+    print_notes(console, opened.notes)
     names = [name for name in (*BASE_SPLITS, "val") if name in opened.splits]
     if not {*BASE_SPLITS} & {*names}:
         raise InputError(

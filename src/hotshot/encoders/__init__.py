@@ -4,7 +4,8 @@ import os
 
 from hotshot.encoders.encoder import Encoder
 from hotshot.encoders.extraction import Extraction, extract
-from hotshot.encoders.loading import encoder_kind, load_encoder, module_encoder, runs_code
+from hotshot.encoders.loading import encoder_kind, load_encoder, runs_code
+from hotshot.encoders.own import module_encoder
 from hotshot.images.decode import read_images, thumbnails
 
 # OpenMP looks once, when PyTorch is imported. By default its threads spin while they wait for each other, and where

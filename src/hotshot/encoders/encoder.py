@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ TEXTS, IMAGES = "texts", "images"
 AT_ONCE = {TEXTS: 256, IMAGES: 128}
 # Two probes of one encoder differ by rounding only, on a GPU to about a thousandth; other weights change all of it.
 TOLERANCE = 3e-3
-_PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
+_PROBE_TEXTS = ["The quick brown fox jumps over the lazy dog.", "Hello"]
 _PROBE_LENGTH = 16
 
 
@@ -115,27 +115,39 @@ class Encoder:
         return features
 
 
-def text_encoder(name: str, extractor: str, embed: Callable[[list[str]], Any]) -> Encoder:
-    """The encoder of a function from texts to features; headers name it `extractor`."""
-    encoder = Encoder(name, TEXTS, None, {"extractor": extractor, "transform": "none", "network": {}}, embed)
-    encoder, first = _tried(encoder, [_PROBE_TEXT, "Hello"])
-    unit = abs(float(np.linalg.norm(first)) - 1) < 1e-3
-    return replace(encoder, about={**encoder.about, "transform": "unit norm"}) if unit else encoder
-
-
-def image_encoder(
+def tried_encoder(
     name: str,
     extractor: str,
-    run: Callable[[np.ndarray], Any],
-    size: int,
-    about: dict[str, Any],
+    run: Callable[[Any], Any],
+    size: int | None = None,
+    about: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Encoder:
-    """The encoder of a function from images uint8 (n, size, size, 3) to features; `about` describes the network."""
-    header = {"extractor": extractor, "transform": "none", "network": about}
-    first = _probe_image(size)
-    encoder = Encoder(name, IMAGES, size, header, run, notes=tuple(notes))
-    return _tried(encoder, np.concatenate([first, 255 - first]))[0]
+    """The encoder of a function from texts, or from images of this size; `about` describes its network.
+
+    It is tried on two synthetic inputs, and on one, which a careless squeeze takes the axis of. The probe are sums of
+    all features, as single features are often zero after a ReLU.
+    """
+    encoder = Encoder(name, TEXTS if size is None else IMAGES, size, {}, run, notes=tuple(notes))
+    two = _PROBE_TEXTS if size is None else _probe_images(size)
+    encoder.encode(two)
+    row = encoder.encode(two[:1])[0]
+    waves = np.cos(np.outer(np.arange(1, _PROBE_LENGTH + 1), np.arange(len(row)) + 0.5))
+    probe = tuple(float(f"{x:.7g}") for x in waves @ row.astype(np.float64) / np.sqrt(len(row)))
+    is_unit = size is None and abs(float(np.linalg.norm(row)) - 1) < 1e-3
+    header = {
+        "extractor": extractor,
+        "transform": "unit norm" if is_unit else "none",
+        "network": {**(about or {}), "probe": list(probe)},
+    }
+    return replace(encoder, about=header, probe=probe, width=len(row))
+
+
+def _probe_images(side: int) -> np.ndarray:
+    """Two images (2, side, side, 3) of rings around a corner, from integers: identical on every processor."""
+    x, y, channel = np.ogrid[:side, :side, 1:4]
+    rings = ((x * x + 2 * y * y) * channel * 4 // side % 256).astype(np.uint8)
+    return np.stack([rings, 255 - rings])
 
 
 def network_encoder(
@@ -143,7 +155,7 @@ def network_encoder(
     extractor: str,
     network: Callable[[Any], Any],
     size: int,
-    about: dict[str, Any],
+    about: Mapping[str, Any],
     device: str,
     notes: Sequence[str] = (),
     prepare: Callable[[Any], Any] | None = None,
@@ -158,7 +170,7 @@ def network_encoder(
     from hotshot.backbones.networks import as_input
 
     normalisation = {key: about[key] for key in ("mean", "deviation") if key in about}
-    check_normalisation(**normalisation)
+    _check_normalisation(**normalisation)
 
     def centred(pixels: Any) -> Any:
         return as_input(pixels, about["size"], **normalisation)
@@ -169,24 +181,18 @@ def network_encoder(
         try:
             with torch.inference_mode():
                 output = network(inputs)
+                features = output.mean(dim=(2, 3)) if output.ndim == 4 else output
         except (Exception, SystemExit) as error:
             raise InputError(
-                f"{extractor} fails on images {shape} ({reason(error)}): pass the size it is made for, or fix it."
+                f"{extractor} fails on images {shape} ({reason(error)}): pass the size it is made for, or let it "
+                "return features (batch, V) or maps (batch, V, h, w)."
             ) from None
-        if isinstance(output, torch.Tensor) and output.is_floating_point() and output.numel():
-            features = output.mean(dim=(2, 3)) if output.ndim == 4 else output
-            if features.ndim == 2 and len(features) == len(inputs):
-                return features.float().cpu().numpy()
-        got = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, torch.Tensor) else type(output).__name__
-        raise InputError(
-            f"{extractor} must return floating-point features (batch, V) or maps (batch, V, h, w), got {got} for "
-            f"images {shape}: wrap it in a network that does."
-        )
+        return features.float().cpu().numpy()
 
-    return image_encoder(name, extractor, run, size, about, notes)
+    return tried_encoder(name, extractor, run, size, about, notes)
 
 
-def check_normalisation(mean: Sequence[float] = (0, 0, 0), deviation: Sequence[float] = (1, 1, 1)) -> None:
+def _check_normalisation(mean: Sequence[float] = (0, 0, 0), deviation: Sequence[float] = (1, 1, 1)) -> None:
     """Raise unless mean and deviation are valid for three channels."""
     try:
         numbers = np.array([mean, deviation], dtype=np.float32)
@@ -194,24 +200,3 @@ def check_normalisation(mean: Sequence[float] = (0, 0, 0), deviation: Sequence[f
         numbers = np.empty(0, dtype=np.float32)
     if numbers.shape != (2, 3) or not np.isfinite(numbers).all() or not (numbers[1] > 0).all():
         raise ParameterError(f"mean and deviation must be three numbers, deviations above 0, got {mean}, {deviation}.")
-
-
-def _probe_image(side: int) -> np.ndarray:
-    """One image (1, side, side, 3) of rings around a corner, from integers: identical on every processor."""
-    x, y, channel = np.ogrid[:side, :side, 1:4]
-    return ((x * x + 2 * y * y) * channel * 4 // side % 256).astype(np.uint8)[None]
-
-
-def _tried(encoder: Encoder, two: Any) -> tuple[Encoder, np.ndarray]:
-    """The encoder with its width and its probe, and its features of the first of two synthetic inputs.
-
-    The probe are sums of all features, as single features are often zero after a ReLU.
-    """
-    encoder.encode(two)
-    # A single input, which a careless squeeze takes the axis of.
-    first = encoder.encode(two[:1])[0]
-    row = first.astype(np.float64)
-    waves = np.cos(np.outer(np.arange(1, _PROBE_LENGTH + 1), np.arange(len(row)) + 0.5))
-    probe = tuple(float(f"{x:.7g}") for x in waves @ row / np.sqrt(len(row)))
-    network = {**encoder.about["network"], "probe": list(probe)}
-    return replace(encoder, probe=probe, width=len(row), about={**encoder.about, "network": network}), first

@@ -1,32 +1,27 @@
-"""Features of texts or images, streamed to feature files; an interrupted extraction resumes.
-
-Unfinished features are in `FILE.part`: a line of JSON that describes the extraction, and a record for each input. Of an
-input that could not be read, the features are NaN; its batch is read again by the next call.
-"""
+"""Features of texts or images, streamed to feature files; an interrupted extraction resumes from `FILE.part`."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.encoders.encoder import AT_ONCE, TEXTS, Encoder
 from hotshot.encoders.loading import load_encoder
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import ParameterError
 from hotshot.files import Samples, open_features, write_features
 from hotshot.files.atomic import held, locked, remove_leftovers
 from hotshot.images.decode import THUMBNAIL_SIDE, ImageSplit, centre_square, pillow, squares_of_batches, thumbnails
 from hotshot.images.layouts import open_dataset
+from hotshot.images.records import Progress, compute_records
 from hotshot.version import __version__
 
 
@@ -117,7 +112,7 @@ def extract(
                     f"{encoder.name} needs a folder or archive of images, got {type(inputs).__name__}."
                 )
             dataset = open_dataset(inputs, kind, skip_corrupt=skip_corrupt)
-            for sentence in dataset.about["notes"] if note is not None else ():
+            for sentence in dataset.notes if note is not None else ():
                 note(sentence)  # type: ignore[misc]
             parts = {key: _images(split, dataset.name, key) for key, split in dataset.splits.items()}
         for key, part in parts.items():
@@ -184,33 +179,28 @@ def _complete(path: Path, inputs: _Inputs, encoder: Encoder) -> Extraction | Non
     return Extraction(path, len(X), 0 if y is None else len(set(y.tolist())))
 
 
-def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int, int], None] | None) -> Extraction:
+def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Progress | None) -> Extraction:
     """Write the features of inputs, with their ids, texts or thumbnails, from where an interrupted call has stopped."""
     start, split, total = time.perf_counter(), inputs.split, len(inputs.X)
     about = {**encoder.about, "source": inputs.source}
-    modified = 0 if split is None else split.modified()
-    header = json.dumps({**about, "modified": modified, "count": total, "width": encoder.width}).encode() + b"\n"
     side = 0 if encoder.size is None else min(encoder.size, THUMBNAIL_SIDE)
-    record = np.dtype([("features", np.float32, (encoder.width or 0,)), ("thumbnail", np.uint8, (side, side, 3))])
-    errors: dict[int, str] = {}
-    part = part_of(path)
-    with held(path), _opened(part) as file:
-        waiting = _unfinished(file, header, record, total, AT_ONCE[encoder.kind])
+    fields: list[Any] = [("features", np.float32, (encoder.width or 0,))]
+    fields += [("thumbnail", np.uint8, (side, side, 3))] if side else []
+
+    def compute(waiting: list[slice]) -> Iterator[tuple[dict[str, np.ndarray], dict[int, str]]]:
         raw: Any = (inputs.X[rows] for rows in waiting)
         batches = ((texts, {}) for texts in raw) if split is None else squares_of_batches(raw, encoder.size or 0)
-        for rows, (batch, unreadable) in zip(waiting, batches, strict=True):
-            errors |= {rows.start + i: why for i, why in unreadable.items()}
-            readable = np.delete(np.arange(rows.stop - rows.start), list(unreadable))
-            records = np.zeros(rows.stop - rows.start, record)
-            records["features"] = np.nan
-            records["features"][readable] = encoder.encode(batch)
-            for i, pixels in zip(readable, batch, strict=True) if side else ():
-                records["thumbnail"][i] = centre_square(pillow().Image.fromarray(pixels), side)
-            _write(file, len(header) + rows.start * record.itemsize, records)
-            if watch is not None:
-                watch(rows.stop, total)
+        for batch, unreadable in batches:
+            values = {"features": encoder.encode(batch)}
+            if side:
+                small = [centre_square(pillow().Image.fromarray(pixels), side) for pixels in batch]
+                values["thumbnail"] = np.reshape(small, (-1, side, side, 3))
+            yield values, unreadable
+
+    with held(path):
+        state = {**about, "modified": 0 if split is None else split.modified()}
+        records, errors = compute_records(part_of(path), state, fields, total, AT_ONCE[encoder.kind], compute, watch)
         chosen: Any = np.arange(total) if split is None else split.without(errors, "the others stay extracted")
-        records = np.memmap(part, record, "r", len(header), (total,))
         # Where all could be read, features stay on the disk.
         records = records[chosen] if errors else records
         columns: dict[str, Any] = {"text": inputs.X} if split is None else {}
@@ -224,37 +214,3 @@ def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int
     corrupt = tuple(inputs.ids[i] for i in errors) if inputs.ids is not None else ()
     n_classes = 0 if y is None else len(np.unique(y))
     return Extraction(path, len(chosen), n_classes, corrupt, time.perf_counter() - start)
-
-
-def _opened(part: Path) -> BinaryIO:
-    try:
-        part.touch()
-        return part.open("r+b")
-    except OSError as error:
-        raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
-
-
-def _unfinished(file: BinaryIO, header: bytes, record: np.dtype, n_inputs: int, at_once: int) -> list[slice]:
-    """The batches that the same extraction has not finished; a file of another extraction starts anew."""
-    batches = slices(n_inputs, at_once)
-    if file.read(len(header)) != header:
-        file.truncate(0)
-        _write(file, 0, header)
-        return batches
-    n_done = (file.seek(0, os.SEEK_END) - len(header)) // record.itemsize
-    features = np.memmap(file, record, "r", len(header), (n_done,))["features"] if n_done else np.empty((0, 1))
-    # A batch that was cut is computed again as a whole: the last bits of a row depend on its batch.
-    return [rows for rows in batches if rows.stop > n_done or np.isnan(features[rows]).any()]
-
-
-def _write(file: BinaryIO, place: int, content: Any) -> None:
-    """Write to a file and force it to the disk, to survive a power cut."""
-    try:
-        file.seek(place)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    except OSError as error:
-        raise InputError(
-            f"{file.name} cannot be written: {error.strerror or error}: free disk space and rerun the command."
-        ) from None

@@ -1,4 +1,4 @@
-"""From image files to squares of RGB pixels, and a cache of them, so that training spends no time on formats."""
+"""From image files to squares of RGB pixels, kept in a file where training needs them again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.arrays import check_numbers, slices
-from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import remove_leftovers
+from hotshot.errors import InputError
+from hotshot.files.atomic import one_at_a_time
 from hotshot.files.opening import opened
-from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.formatting import count, listing, reason
+from hotshot.images.records import Progress, compute_records
 from hotshot.images.tree import LONGEST, File, file_on_disk
 
 if TYPE_CHECKING:
@@ -39,21 +39,15 @@ _LARGE = Lock()
 THUMBNAIL_SIDE, _THUMBNAIL_QUALITY = 64, 50
 # Of ImageNet's pixels in [0, 1], by channel, as all published checkpoints have them.
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Sides of cached images, and how many are decoded and written at once.
-_SMALLEST, _LARGEST, _AT_ONCE = 8, 2048, 64
-
-# Called with the number of images that are done and their total.
-Progress = Callable[[int, int], None]
+# Images that are decoded and written to a cache at once.
+_AT_ONCE = 64
 
 
 class CorruptImageError(InputError):
     """One image cannot be read; `name` says which and `reason` why."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(
-            f"{name} is not a readable image, {reason}: replace it, or leave out corrupt images with "
-            "skip_corrupt=True (--skip-corrupt)."
-        )
+        super().__init__(f"{name} is not a readable image, {reason}: replace it or leave it out.")
         self.name, self.reason = name, reason
 
 
@@ -237,7 +231,7 @@ def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
             images.append(Picture(file_on_disk(Path(), str(path))))
     pixels, errors = squares(images, size)
     for i, why in errors.items():
-        raise InputError(f"{images[i].name} is not a readable image, {why}: replace it or leave it out.")
+        raise CorruptImageError(images[i].name, why)
     return pixels
 
 
@@ -303,13 +297,27 @@ class ImageSplit:
 
 
 @dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows of an array on the disk, read when they are indexed."""
+
+    array: np.ndarray
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        return self.array[self.rows[which]]
+
+
+@dataclass(frozen=True, eq=False)
 class DecodedSplit:
-    """The images of a split as one array (images, size, size, 3) of uint8, and the index of each class among `names`.
+    """The images of a split, uint8 (images, size, size, 3), and the index of each class among `names`.
 
     `corrupt` are the names of images that were left out.
     """
 
-    images: np.ndarray
+    images: Any
     labels: np.ndarray
     names: tuple[str, ...]
     corrupt: tuple[str, ...] = ()
@@ -319,70 +327,29 @@ class DecodedSplit:
 
 
 def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress | None = None) -> DecodedSplit:
-    """The images of a split as squares of `size` pixels, mapped from the cache in `folder`.
+    """The images of a split as squares of `size` pixels, mapped from a file in `folder`, which is made once.
 
-    Each image is resized so that its shorter side is `size` (bicubic, with antialiasing) and cropped to the centre. The
-    cache has one file per split, size and state of the images. `progress` is called with the number of decoded images
-    and their total.
+    There is one file per split, size and state of the images; an interrupted decoding resumes. `progress` is called
+    with the number of decoded images and their total.
     """
-    if type(size) is not int or not _SMALLEST <= size <= _LARGEST:
-        raise ParameterError(f"size must be an integer from {_SMALLEST} to {_LARGEST}, got {size!r:.40}.")
+    check_numbers(size=size)
+    about = {"images": split.fingerprint(), "modified": split.modified()}
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", split.name)[:40]
-    place = Path(folder) / f"{slug}-{size}-{split.fingerprint().removeprefix('sha256:')[:12]}.safetensors"
-    content = _cached(place, split, size)
-    if content is None:
-        _write_cache(place, split, size, progress)
-        content = _cached(place, split, size)
-    if content is None:
-        raise InputError(f"{place} or its images changed while it was created: try again.")
-    # Of a process that was killed when the cache was complete.
-    remove_leftovers(place)
-    images, corrupt = content
-    rows = split.without(corrupt, "the others stay decoded")
-    names = tuple(split.images[i].name for i in corrupt)
-    return DecodedSplit(images[: len(rows)], split.labels[rows], split.names, names)
-
-
-def _cached(place: Path, split: ImageSplit, size: int) -> tuple[np.ndarray, dict[int, str]] | None:
-    """The images in a cache, readable ones first, and why others cannot be read; None if it must be made again.
-
-    That is if it is absent, damaged, or of other images, or if an image that could not be read now can.
-    """
+    digest = hashlib.sha256(json.dumps(about).encode()).hexdigest()
+    path = Path(folder) / f"{slug}-{size}-{digest[:12]}.pixels"
     try:
-        file = map_tensors(place)
-        images, readable = file.tensors["images"], file.tensors["readable"]
-    except (InputError, KeyError):
-        return None
-    shapes = (images.shape, readable.shape, readable.dtype)
-    if shapes != ((len(split), size, size, 3), (len(split),), bool) or file.metadata != _state(split):
-        return None
-    unreadable = np.flatnonzero(~readable).tolist()
-    pixels, errors = squares([split.images[i] for i in unreadable], size)
-    return None if len(pixels) else (images, {unreadable[i]: why for i, why in errors.items()})
-
-
-def _state(split: ImageSplit) -> dict[str, str]:
-    """What changes where images of the same names and sizes change."""
-    return {"fingerprint": split.fingerprint(), "modified": str(split.modified())}
-
-
-def _write_cache(place: Path, split: ImageSplit, size: int, progress: Progress | None) -> None:
-    readable = np.ones(len(split), bool)
-
-    def blocks() -> Iterator[np.ndarray]:
-        batches = slices(len(split), _AT_ONCE)
-        made = squares_of_batches((split.images[rows] for rows in batches), size)
-        for rows, (pixels, errors) in zip(batches, made, strict=True):
-            readable[[rows.start + i for i in errors]] = False
-            yield pixels
-            if progress is not None:
-                progress(rows.stop, len(split))
-        yield np.zeros((int(np.sum(~readable)), size, size, 3), np.uint8)
-
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place.parent} cannot be written: {error.strerror or error}.") from None
-    images = Stream((len(split), size, size, 3), np.dtype(np.uint8), blocks())
-    # Tensors are written one after the other: what is readable is known when the images are.
-    write_tensors(place, {"images": images, "readable": readable}, _state(split))
+        raise InputError(f"{path.parent} cannot be written: {error.strerror or error}.") from None
+
+    def compute(batches: list[slice]) -> Iterator[tuple[dict[str, np.ndarray], dict[int, str]]]:
+        for pixels, errors in squares_of_batches((split.images[rows] for rows in batches), size):
+            yield {"pixels": pixels}, errors
+
+    with one_at_a_time(path):
+        fields = [("pixels", np.uint8, (size, size, 3))]
+        records, corrupt = compute_records(path, about, fields, len(split), _AT_ONCE, compute, progress)
+    rows = split.without(corrupt, "the others stay decoded")
+    pixels = np.asarray(records)["pixels"]
+    images = pixels if len(rows) == len(split) else _Rows(pixels, rows)
+    return DecodedSplit(images, split.labels[rows], split.names, tuple(split.images[i].name for i in corrupt))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from itertools import combinations
@@ -39,24 +39,13 @@ SPLITS = (*ALIASES, "all")
 DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
 # Images of a split by class.
 Classes = Mapping[str, Sequence[Picture]]
-
-
-@dataclass(frozen=True)
-class Published:
-    """Numbers of classes in the splits of a published dataset, its licence, and names of the splits on the disk."""
-
-    counts: dict[str, int]
-    licence: str
-    names: Mapping[str, str] = field(default_factory=lambda: DISK_NAMES)
-
-
-_IMAGENET = "ImageNet's terms: research and education only"
-_OMNIGLOT = {"base": "images_background", "novel": "images_evaluation"}
+# Numbers of classes in the splits of published datasets.
 PUBLISHED = {
-    "omniglot": Published({"base": 964, "novel": 659}, "MIT", _OMNIGLOT),
-    "cub": Published({"base": 100, "val": 50, "novel": 50}, "non-commercial research and education only"),
-    "miniimagenet": Published({"base": 64, "val": 16, "novel": 20}, _IMAGENET),
-    "tieredimagenet": Published({"base": 351, "val": 97, "novel": 160}, _IMAGENET),
+    "omniglot": {"base": 964, "novel": 659},
+    "cub": {"base": 100, "val": 50, "novel": 50},
+    "miniimagenet": {"base": 64, "val": 16, "novel": 20},
+    "tieredimagenet": {"base": 351, "val": 97, "novel": 160},
+    "cifar-fs": {"base": 64, "val": 16, "novel": 20},
 }
 
 
@@ -64,23 +53,20 @@ PUBLISHED = {
 class ImageDataset:
     """A dataset of images: "base", "val" and "novel" splits, as far as present, or "all".
 
-    `about` has the `source` and `layout` of the images, their `licence` if known, `ignored` (the number of files that
-    are not images) and `notes` (sentences on differences from the published dataset).
+    `notes` are sentences on differences from the published dataset.
     """
 
     name: str
     splits: dict[str, ImageSplit]
-    about: dict[str, Any]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Images by split and class in a layout, the number of ignored files, and notes."""
+    """Images by split and class in a layout, and notes."""
 
     name: str
-    layout: str
     splits: Mapping[str, Classes]
-    ignored: int
     notes: tuple[str, ...] = ()
 
 
@@ -122,18 +108,16 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
                 f"{tree.path} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
                 "keep each class in one split."
             )
-    about: dict[str, Any] = {"source": str(tree.path), "layout": contents.layout, "ignored": contents.ignored}
-    notes = list(contents.notes)
-    if contents.name in PUBLISHED:
-        published = PUBLISHED[contents.name]
-        about["licence"] = published.licence
-        for split, count in published.counts.items():
-            if split not in splits:
-                notes.append(f"Split '{split}' ({published.names[split]}) is missing.")
-            elif len(splits[split].names) != count:
-                held = len(splits[split].names)
-                notes.append(f"Split '{split}' has {held} classes, but {count} were published.")
-    return ImageDataset(contents.name, splits, {**about, "notes": notes})
+    return ImageDataset(contents.name, splits, (*contents.notes, *_differences(contents.name, splits)))
+
+
+def _differences(name: str, splits: dict[str, ImageSplit]) -> Iterator[str]:
+    """What is not as published, in sentences."""
+    for split, count in PUBLISHED.get(name, {}).items():
+        if split not in splits:
+            yield f"Split '{split}' is missing."
+        elif len(splits[split].names) != count:
+            yield f"Split '{split}' has {len(splits[split].names)} classes, but {count} were published."
 
 
 def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bool) -> ImageSplit:
@@ -149,25 +133,21 @@ def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bo
 # --- what several layouts share
 
 
-def _by_folder(trees: Mapping[str, Tree], depth: int, remedy: str) -> tuple[dict[str, Classes], int]:
-    """Images by split and folder, if all folders of images are `depth` deep, and the number of ignored files."""
+def _by_folder(trees: Mapping[str, Tree], depth: int, remedy: str) -> dict[str, Classes]:
+    """Images by split and folder, if all folders of images are `depth` deep."""
     splits: dict[str, Classes] = {}
-    ignored = 0
     for split, tree in trees.items():
         classes: dict[str, list[Picture]] = {name: [] for name in tree.folders if name.count("/") == depth - 1}
-        ignored += tree.ignored
         for path, file in tree.files.items():
-            if not is_image(path):
-                ignored += 1
-            elif path.count("/") != depth:
+            if is_image(path) and path.count("/") != depth:
                 what = "deeper than in" if path.count("/") > depth else "outside"
                 raise InputError(f"{tree.name} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
-            else:
+            if is_image(path):
                 classes[path.rpartition("/")[0]].append(Picture(file))
         if not classes:
             raise InputError(f"{tree.name} has no folders of images: {remedy}.")
         splits[split] = classes
-    return splits, ignored
+    return splits
 
 
 def _listed(
@@ -219,7 +199,7 @@ def class_folders(tree: Tree, sure: bool) -> Contents | str:
     if trees:
         return _split_folders(tree, trees, name)
     if sure or {path.count("/") for path in tree.files if is_image(path)} == {1}:
-        return Contents(name, "class/image", *_by_folder({"all": tree}, 1, _WANTED))
+        return Contents(name, _by_folder({"all": tree}, 1, _WANTED))
     return "has no folders of classes"
 
 
@@ -243,20 +223,18 @@ def _split_trees(tree: Tree) -> dict[str, Tree]:
 
 def _split_folders(tree: Tree, trees: dict[str, Tree], name: str) -> Contents:
     """Images by split and class from the trees of the splits; images outside get a note."""
-    splits, ignored = _by_folder(trees, 1, _WANTED)
+    splits = _by_folder(trees, 1, _WANTED)
     used = {id(file) for inside in trees.values() for file in inside.files.values()}
     outside = [path for path, file in tree.files.items() if is_image(path) and id(file) not in used]
     note = f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}." if outside else ""
-    notes = (note,) if note else ()
-    return Contents(name, "split/class/image", splits, tree.ignored + ignored + len(outside), notes)
+    return Contents(name, splits, (note,) if note else ())
 
 
 def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
     """Whether the splits hold the published numbers of ImageNet classes, and nothing else."""
     folders = {split: {path for path in tree.folders if "/" not in path} for split, tree in trees.items()}
     return bool(folders) and all(
-        len(names) == PUBLISHED[name].counts[split] and all(map(_WNID.fullmatch, names))
-        for split, names in folders.items()
+        len(names) == PUBLISHED[name][split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
     )
 
 
@@ -265,15 +243,14 @@ def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
 
 def omniglot(tree: Tree, sure: bool) -> Contents | str:
     """Drawings of characters of 30 alphabets (base) and 20 (novel), `alphabet/character/drawing.png`."""
-    trees = {split: inside for split, name in _OMNIGLOT.items() if (inside := tree.inside(name)) is not None}
+    names = {"base": "images_background", "novel": "images_evaluation"}
+    trees = {split: inside for split, name in names.items() if (inside := tree.inside(name)) is not None}
     if not trees:
         return (
             "is not Omniglot, it has neither images_background nor images_evaluation, as a folder or zip: give the "
             "folder that holds them"
         )
-    remedy = "copy or download it again as published, alphabet/character/image"
-    splits, ignored = _by_folder(trees, 2, remedy)
-    return Contents("omniglot", "alphabet/character/image", splits, tree.ignored + ignored)
+    return Contents("omniglot", _by_folder(trees, 2, "download it again as published, alphabet/character/image"))
 
 
 # --- Caltech-UCSD Birds-200-2011 (Wah et al. 2011), split by class number as Chen et al. (2019) do
@@ -301,7 +278,7 @@ def cub(tree: Tree, sure: bool) -> Contents | str:
     splits = _listed(lists, tree.below("images").files, tree)
     for name, split in split_of.items():
         splits[split].setdefault(name, [])  # Refused, as all classes without images.
-    return Contents("cub", "images and lists", splits, tree.ignored)
+    return Contents("cub", splits)
 
 
 def _by_number(file: File) -> dict[int, str]:
@@ -321,17 +298,15 @@ def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
     """Splits of `wnid/image`; images with the lists `train.csv` and so on; or the pickled caches of 84x84 arrays."""
     caches = _files_of_splits(tree, "mini-imagenet-cache-{}.pkl")
     if caches:
-        splits = {split: _cached(file) for split, file in caches.items()}
-        return Contents("miniimagenet", "pickled caches", splits, tree.ignored)
+        return Contents("miniimagenet", {split: _cached(file) for split, file in caches.items()})
     files = _files_of_splits(tree, "{}.csv")
     lists = {split: _classes_in(file) for split, file in files.items() if sure or _is_list(file)}
     trees = _split_trees(tree)
     if trees and (sure or lists or _has_wnids(trees, "miniimagenet")):
-        contents = _split_folders(tree, trees, "miniimagenet")
-        return replace(contents, notes=contents.notes + _compared(contents.splits, lists, tree))
+        return _split_folders(tree, trees, "miniimagenet")
     images = {path: file for path, file in (tree.inside("images") or tree).files.items() if is_image(path)}
     if lists and images:
-        return Contents("miniimagenet", "images and lists", _listed(lists, images, tree), tree.ignored)
+        return Contents("miniimagenet", _listed(lists, images, tree))
     return (
         f"is not miniImageNet, it has {'no images' if lists else 'no train.csv, val.csv or test.csv'}: give the folder "
         "with train, val and test as folders or tars, with images and the three lists, or with the mini-imagenet-cache "
@@ -351,22 +326,6 @@ def _classes_in(file: File) -> dict[str, str]:
         rows = [line.split(",") for line in others]
         need(all(map(all, rows)), "a line lacks a value")
         return dict(rows)
-
-
-def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
-    """Check the classes of splits against the lists; fewer images than listed get a note."""
-    notes = []
-    for split in sorted(splits.keys() & lists.keys()):
-        name, foreign = DISK_NAMES[split], sorted(set(splits[split]) - set(lists[split].values()))
-        if foreign:
-            raise InputError(
-                f"{tree.path} has the class {quoted(foreign[0])} in {name}, which {name}.csv does not name: use the "
-                "list that belongs to the images."
-            )
-        count = sum(map(len, splits[split].values()))
-        if count < len(lists[split]):
-            notes.append(f"Split '{split}' has {count} of the {len(lists[split])} listed images.")
-    return tuple(notes)
 
 
 def _cached(file: File) -> Classes:
@@ -397,7 +356,7 @@ def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
         )
     if archives:
         splits = {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
-        return Contents("tieredimagenet", "archives and labels", splits, tree.ignored)
+        return Contents("tieredimagenet", splits)
     trees = _split_trees(tree)
     if trees and (sure or _has_wnids(trees, "tieredimagenet")):
         return _split_folders(tree, trees, "tieredimagenet")
@@ -460,14 +419,8 @@ def _from_pngs(file: File) -> list[Picture]:
 
 # --- CIFAR-FS (Bertinetto et al. 2019)
 
+# All other classes are base classes.
 _CIFAR_CLASSES = {
-    "base": """
-        apple aquarium_fish bear bee bottle bowl boy bridge bus can castle caterpillar chair clock cloud cockroach
-        couch cup dinosaur dolphin elephant forest girl hamster house kangaroo keyboard lawn_mower lion lizard lobster
-        mountain mouse mushroom oak_tree orange orchid palm_tree pear pine_tree plate porcupine possum rabbit raccoon
-        ray road seal shrew skunk skyscraper snake spider squirrel streetcar sunflower tank tiger train trout tulip
-        turtle willow_tree wolf
-    """,
     "val": """
         beaver beetle butterfly camel cattle crab crocodile flatfish lamp maple_tree motorcycle otter sea shark
         television tractor
@@ -488,31 +441,29 @@ def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
     published = [inside for inside in (tree, tree.inside("cifar-100-python")) if inside is not None]
     pickles = next((inside for inside in published if all(name in inside.files for name in _CIFAR_PICKLES)), None)
     if data is not None:
-        layout = "data/class/image and lists"
-        by_split, ignored = _by_folder({"all": data}, 1, "use data/class/image")
-        classes = by_split["all"]
+        classes = _by_folder({"all": data}, 1, "use data/class/image")["all"]
     elif pickles is not None:
-        layout, classes, ignored = "CIFAR-100 for Python", _cifar_pickles(pickles), 0
+        classes = _cifar_pickles(pickles)
     else:
         return (
             "is not CIFAR-FS, it has neither data/class/image.png nor cifar-100-python.tar.gz or its pickles train, "
             "test and meta: give the folder that holds them"
         )
-    lists = _cifar_lists(tree)
+    others = sorted(classes.keys() - {name for names in CIFAR_CLASSES.values() for name in names})
+    lists = _cifar_lists(tree) or {"base": others, **CIFAR_CLASSES}
     lost = [name for names in lists.values() for name in names if not classes.get(name)]
     if lost:
         raise damaged(f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first")
-    splits = {split: {name: classes[name] for name in names} for split, names in lists.items()}
-    return Contents("cifar-fs", layout, splits, tree.ignored + ignored)
+    return Contents("cifar-fs", {split: {name: classes[name] for name in names} for split, names in lists.items()})
 
 
 def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
-    """The lists on the disk, if complete, else those in this file."""
+    """The lists on the disk, all or none."""
     files = _files_of_splits(tree, "splits/bertinetto/{}.txt")
     absent = [f"splits/bertinetto/{name}.txt" for split, name in DISK_NAMES.items() if split not in files]
     if files and absent:
         raise InputError(f"{tree.path} lacks the list {absent[0]}: add it, or remove the other lists.")
-    return {split: _text_lines(file) for split, file in files.items()} or CIFAR_CLASSES
+    return {split: _text_lines(file) for split, file in files.items()}
 
 
 def _cifar_pickles(tree: Tree) -> Classes:

@@ -8,20 +8,18 @@ import lzma
 import mmap
 import os
 import re
-import struct
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.opening import check_size, damaged, map_bytes, opened
+from hotshot.files.opening import check_size, damaged, map_bytes, one_sentence, opened
 from hotshot.formatting import quoted
 
 IMAGE_SUFFIXES = (
@@ -34,15 +32,13 @@ LONGEST = 2**28
 _DEEPEST, _DEEPEST_IN_ARCHIVE = 8, 32
 _SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx", "icon\r")
 _CHUNK = 2**20
-_ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
+_ZIP_MAGIC, _ZIP_ENCRYPTED = b"PK\x03\x04", 0x1
 _TAR_BLOCK = 512
 # Bytes that no member of an archive does without, however well it is compressed.
 _LEAST_MEMBER = 16
 # Headers of a tar that hold text, how many values may hold for all members, and digits that are neither a number nor a
 # name: tarfile looks through them in time that grows with their square.
 _TAR_TEXT, _MOST_COMMON, _TAR_DIGITS = (b"x", b"g", b"X"), 64, re.compile(rb"[0-9]{256}")
-_TAR_FAULTS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError)
-_ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError, struct.error)
 # By the first bytes of a file.
 _OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 
@@ -96,20 +92,19 @@ def _read(folder: Path, name: str) -> bytes:
 class Tree:
     """Files by path, sorted, and all folders in a folder or archive on the disk, `path`, or in a folder inside it.
 
-    Messages call it `name`. `ignored` counts what operating systems leave behind: hidden files, thumbnails, and in
-    archives links and devices.
+    Messages call it `name`. What operating systems leave behind is left out: hidden files, thumbnails, and in archives
+    links and devices.
     """
 
     path: Path
     name: str
     files: dict[str, File]
     folders: frozenset[str]
-    ignored: int = 0
     # Archives among the files that were opened already.
     opened: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     def below(self, folder: str) -> Tree:
-        """The subtree of a folder; ignored files are counted at the top."""
+        """The subtree of a folder."""
         prefix = f"{folder}/"
         files = {path.removeprefix(prefix): file for path, file in self.files.items() if path.startswith(prefix)}
         folders = frozenset(path.removeprefix(prefix) for path in self.folders if path.startswith(prefix))
@@ -143,7 +138,7 @@ class Tree:
             tree = archive_tree(path, archives[0].name)
             yield tree
         while (around := tree._only_folder()) is not None:
-            tree = replace(tree.below(around), ignored=tree.ignored)
+            tree = tree.below(around)
             yield tree
 
     def _only_folder(self) -> str | None:
@@ -169,19 +164,14 @@ def open_tree(path: Path) -> Tree:
 
 def archive_tree(path: Path, shown: str) -> Tree:
     """The files of a tar or zip archive; names of its files begin with `shown`."""
-    if not path.is_file():
-        raise InputError(f"{path} is neither a folder nor a file: check the path.")
     buffer = map_bytes(path)
     start = buffer[:_TAR_BLOCK]
     if start.startswith(_ZIP_MAGIC):
-        return _make_tree(path, _zip_members(buffer, path, shown))
+        return _make_tree(path, _zip_members(path, shown))
     opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
     if opener is not None:
-        try:
-            with opener(path) as stream:
-                buffer = to_disk(iter(lambda: stream.read(_CHUNK), b""), path)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
-            raise _damaged(path, "compressed", error) from None
+        with one_sentence(path, "compressed archive"), opener(path) as stream:
+            buffer = to_disk(stream, path)
     elif start[257:262] != b"ustar" and path.suffix != ".tar":
         raise InputError(
             f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
@@ -190,11 +180,11 @@ def archive_tree(path: Path, shown: str) -> Tree:
     return _make_tree(path, _tar_members(buffer, path, shown))
 
 
-def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
-    """Bytes unpacked from `path` to a temporary file, mapped; raises if they are too many."""
+def to_disk(stream: Any, path: Path) -> mmap.mmap:
+    """What a stream unpacks from `path`, in a temporary file, mapped; raises if it is too much."""
     with tempfile.TemporaryFile() as file:
         size = 0
-        for block in blocks:
+        while block := stream.read(_CHUNK):
             size += len(block)
             check_size(path, size, "data")
             try:
@@ -210,20 +200,17 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-# --- members: paths of files and folders, None for what is ignored, with their files, None for folders; in any order
+# --- members: paths of files and folders, with their files, None for folders; in any order
 
-_Members = Iterable[tuple[str | None, File | None]]
+_Members = Iterable[tuple[str, File | None]]
 
 
 def _make_tree(path: Path, members: _Members) -> Tree:
     """The tree of all members; missing folders are added."""
     files: dict[str, File] = {}
     folders: set[str] = set()
-    ignored = 0
     for name, file in members:
-        if name is None:
-            ignored += 1
-        elif file is None:
+        if file is None:
             folders.add(name)
         elif name in files:
             raise InputError(f"{path} holds {quoted(name)} twice: pack it again.")
@@ -233,7 +220,7 @@ def _make_tree(path: Path, members: _Members) -> Tree:
     for folder in list(folders):
         while (folder := folder.rpartition("/")[0]) not in folders:
             folders.add(folder)
-    return Tree(path, str(path), dict(sorted(files.items())), frozenset(folders) - {""}, ignored)
+    return Tree(path, str(path), dict(sorted(files.items())), frozenset(folders) - {""})
 
 
 def _is_system_file(name: str) -> bool:
@@ -252,12 +239,12 @@ def _folder_members(path: Path) -> _Members:
                 raise InputError(f"{path / prefix} is nested too deeply, or a link to a folder around it: remove it.")
             for item in os.scandir(path / prefix):
                 name = f"{prefix}{item.name}"
-                if _is_system_file(item.name) or not (item.is_dir() or item.is_file()):
-                    yield None, None
-                elif item.is_dir():
+                if _is_system_file(item.name):
+                    continue
+                if item.is_dir():
                     waiting.append(f"{name}/")
                     yield name, None
-                else:
+                elif item.is_file():
                     yield name, file_on_disk(path, name)
     except OSError as error:
         raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from None
@@ -285,7 +272,7 @@ class _TarMember(tarfile.TarInfo):
         if block[156:157] in _TAR_TEXT:
             size = cls.frombuf(block, archive.encoding or "utf-8", archive.errors or "strict").size
             if _TAR_DIGITS.search(file.read(size)):
-                raise tarfile.ReadError("it has an invalid header")
+                raise tarfile.ReadError("a header is no text")
         file.seek(start)
         member = super().fromtarfile(archive)
         if member.size < 0 or archive.offset <= start or len(archive.pax_headers) > _MOST_COMMON:
@@ -299,78 +286,50 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
     """The members of a tar archive, which is read once for their positions."""
     facts = path.stat()
     most = max(_CHUNK, facts.st_size) // _LEAST_MEMBER
-    try:
-        with tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
-            members = list(islice(archive, most + 1))
-            if len(members) > most:
-                raise tarfile.ReadError(f"it has more than {most} members, too many for its size")
-            end = archive.offset
-    except _TAR_FAULTS as error:
-        raise _damaged(path, "tar", error) from None
+    with one_sentence(path, "tar archive"), tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
+        members = list(islice(archive, most + 1))
+        end = archive.offset
+    if len(members) > most:
+        raise damaged(f"{path} has more than {most} members, too many for its size")
     # tarfile takes a damaged header, or the end of the file, for the zeros that every tar ends with.
     if buffer[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):
-        raise _damaged(path, "tar", f"it is damaged or ends at byte {end}")
+        raise damaged(f"{path} is not a valid tar archive, it is damaged or ends at byte {end}")
     for member in members:
         # A sparse file is not stored as plain bytes.
         if member.sparse is not None or member.offset_data + member.size > len(buffer):
             raise InputError(f"{path} holds {member.name!r:.100}, which cannot be read in place: unpack it yourself.")
         name = _member_path(member.name, path)
-        if name is None or not (member.isreg() or member.isdir()):
-            yield None, None
-        elif member.isdir():
+        if name is not None and member.isdir():
             yield name, None
-        else:
-            read = partial(_sliced, buffer, member.offset_data, member.size)
+        elif name is not None and member.isreg():
+            read = partial(_mapped, buffer, slice(member.offset_data, member.offset_data + member.size))
             yield name, File(f"{shown}:{name}", member.size, facts.st_mtime_ns, read)
 
 
-def _sliced(buffer: mmap.mmap, start: int, size: int) -> memoryview:
+def _mapped(buffer: mmap.mmap, place: slice) -> memoryview:
     """Bytes inside a mapped file, which stays mapped while they are used."""
-    return memoryview(buffer)[start : start + size]
+    return memoryview(buffer)[place]
 
 
-def _zip_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
+def _zip_members(path: Path, shown: str) -> _Members:
     modified = path.stat().st_mtime_ns
-    try:
+    with one_sentence(path, "zip archive"):
         archive = zipfile.ZipFile(path)
-    except _ZIP_FAULTS as error:
-        raise _damaged(path, "zip", error) from None
     for info in archive.infolist():
         name = _member_path(info.orig_filename, path)
-        if name is None or info.is_dir():
+        if name is None:
+            continue
+        if info.is_dir():
             yield name, None
             continue
-        if info.flag_bits & _ZIP_ENCRYPTED:
-            raise InputError(f"{path} holds a member {quoted(name)} that is encrypted: pack it again.")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(
-                f"{path} holds a member {quoted(name)} compressed by method {info.compress_type}: pack it as an "
-                "ordinary zip or tar."
-            )
-        read = partial(_unzipped, archive, info, buffer, path)
-        yield name, File(f"{shown}:{name}", info.file_size, modified, read)
+        if info.flag_bits & _ZIP_ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            how = f"compressed by method {info.compress_type}, or encrypted"
+            raise InputError(f"{path} holds a member {quoted(name)} that is {how}: pack it as an ordinary zip or tar.")
+        full = f"{shown}:{name}"
+        yield name, File(full, info.file_size, modified, partial(_unzipped, archive, info, path, full))
 
 
-def _unzipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: mmap.mmap, path: Path) -> bytes | memoryview:
-    """The bytes of a member, mapped where they are stored; of a compressed one at most as many as it announces."""
-    try:
-        with archive.open(info) as stream:
-            if info.compress_type == zipfile.ZIP_STORED:
-                # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
-                place = info.header_offset + _ZIP_HEADER
-                start = place + sum(struct.unpack("<HH", buffer[place - 4 : place]))
-                if start + info.file_size > len(buffer):
-                    raise EOFError
-                return _sliced(buffer, start, info.file_size)
-            if info.file_size <= LONGEST:
-                return stream.read()
-            return memoryview(to_disk(iter(lambda: stream.read(_CHUNK), b""), path))
-    except InputError:
-        raise
-    except _ZIP_FAULTS:
-        raise damaged(f"{path.name}:{info.filename} is damaged inside its archive") from None
-
-
-def _damaged(path: Path, kind: str, why: object) -> InputError:
-    reason = " ".join(str(why).split()).rstrip(".")[:100]
-    return damaged(f"{path} is not a valid {kind} archive, {reason}")
+def _unzipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, name: str) -> bytes | memoryview:
+    """The bytes of a member, at most as many as it announces; many are unpacked to the disk."""
+    with one_sentence(name, "member of its archive"), archive.open(info) as stream:
+        return stream.read() if info.file_size <= LONGEST else memoryview(to_disk(stream, path))
