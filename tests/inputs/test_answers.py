@@ -7,8 +7,8 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.errors import InputError, ParameterError
-from hotshot.inputs.answers import CLASS, NONE, OUTLIER, answer, check_columns
+from hotshot.errors import ParameterError
+from hotshot.inputs.answers import CLASS, NONE, OUTLIER, answer
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,3 @@ def test_a_model_without_old_classes_cannot_reject(model):
     assert OUTLIER not in answer(plain, np.eye(10))
     with pytest.raises(ParameterError, match="has no outlier scores"):
         answer(plain, np.eye(10), reject=0.05)
-
-
-def test_a_column_with_the_name_of_an_answer_is_refused():
-    with pytest.raises(InputError, match=r"already has a column 'class'.*--prefix"):
-        check_columns(["text", "class"], ["class", "probability"], "a.csv")

@@ -91,32 +91,6 @@ def test_bad_elements_of_a_list_are_named_all_at_once(model):
             method(texts)
 
 
-def test_suggestions_and_explanations_pass_bad_rows_by(model):
-    texts = ["", *sentences("kite", 4, seed=5), "", *sentences("gull", 4, seed=5)]
-    with pytest.warns(LeftOutWarning, match="2 of 10"):
-        found = model.suggest(texts, 3)
-    assert [texts[row] for row in found.suggestions.rows] == found.texts
-    with pytest.warns(LeftOutWarning, match="2 of 10"):
-        explained = model.explain(texts, most=2)
-    assert explained.queries.texts == texts[1:3]
-
-
-def test_features_that_are_not_numbers_are_bad_rows(hotshot, tmp_path):
-    X = np.repeat(np.eye(6), 3, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(18, 6))
-    y = np.repeat(["cat", "dog", "owl", "rat", "fox", "elk"], 3)
-    np.savez(tmp_path / "old.npz", X=X[:12], y=y[:12])
-    np.savez(tmp_path / "new.npz", X=X[12:], y=y[12:])
-    hotshot("fit", "--base", "old.npz", "--support", "new.npz", "-o", "a.model")
-    X[4, 2], X[7, 0] = np.nan, np.inf
-    np.save(tmp_path / "pool.npy", X)
-    found = hotshot("predict", "a.model", "pool.npy", "-o", "answers.jsonl")
-    assert found.returncode == 0, found.stderr
-    rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [i for i, row in enumerate(rows) if row["error"]] == [4, 7]
-    with pytest.raises(InputError, match="row 5"):
-        InputClassifier.load(tmp_path / "a.model").predict(X)
-
-
 def test_damaged_rows_of_a_table_of_features_are_bad_rows(hotshot, tmp_path):
     X = np.eye(4)[[0, 0, 1, 1, 2, 2]] + 0.1 * np.random.default_rng(0).normal(size=(6, 4))
     lines = ["label,a,b,c,d", *(f"{name},{','.join(map(str, x))}" for name, x in zip("uuvvww", X, strict=True))]
@@ -154,12 +128,6 @@ def test_a_whole_table_is_not_a_list_of_texts(model):
         model.predict(frame)
 
 
-def test_an_array_of_no_rows_is_one_sentence():
-    X, y = np.eye(4), ["a", "a", "b", "b"]
-    with pytest.raises(InputError, match="holds no inputs"):
-        InputClassifier().fit(X, y).predict(X[:0])
-
-
 def test_ids_and_labels_that_are_no_characters_are_escaped(hotshot, model, folder, tmp_path):
     model.save(tmp_path / "words.model")
     rows = [{"id": "x\ud800", "text": "where is my card", "label": "\ud800"}, {"id": 2, "text": "card", "label": "b"}]
@@ -169,18 +137,6 @@ def test_ids_and_labels_that_are_no_characters_are_escaped(hotshot, model, folde
     assert fitted.returncode == 0, fitted.stderr
     assert hotshot("explain", "new.model", "a.jsonl", "--html", "a.html").returncode == 0
     assert "\\ud800" in (tmp_path / "a.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("labels", "classes"), [([b"b", "a"], ["a", "b"]), ([2.0, 1.0], ["1", "2"])])
-def test_labels_of_a_list_are_texts(model, labels, classes):
-    found = InputClassifier(model.encoder).fit(["one card", "two"], labels)
-    assert found.classes.tolist() == classes
-
-
-def test_a_finished_file_stops_counting(model):
-    seen = []
-    model.encoded(model.opened(["Kite0", "Wren0"], ["a", "b"]), watch=lambda *one: seen.append(one[1:]))
-    assert seen[-1] == (2, 2)
 
 
 def test_one_text_is_answered(hotshot, model, tmp_path):

@@ -54,14 +54,6 @@ def test_it_equals_hot_on_the_features_of_the_encoder(fitted, folder):
     np.testing.assert_allclose(fitted.predict_proba(texts), plain.predict_proba(fitted.features(texts)), atol=1e-5)
 
 
-def test_a_loaded_model_predicts_and_explains_like_the_saved_one(fitted, saved):
-    loaded, texts = InputClassifier.load(saved, trust=True), sentences("wren", 3, seed=2)
-    np.testing.assert_array_equal(loaded.predict_proba(texts), fitted.predict_proba(texts))
-    np.testing.assert_array_equal(loaded.outlier_score(texts), fitted.outlier_score(texts))
-    assert str(loaded.explain(texts)) == str(fitted.explain(texts))
-    assert HOTClassifier.load(saved).classes_.tolist() == fitted.classes.tolist()
-
-
 def test_explanations_quote_the_samples(fitted):
     of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
     assert any(f'"{text}"' in of_new for text in sentences("kite", 3))

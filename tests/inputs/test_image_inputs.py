@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 
 import numpy as np
 import pytest
@@ -89,13 +88,6 @@ def test_images_beyond_the_thumbnails_of_a_class_are_shown_by_their_path(photogr
     page = explained.to_html("Colours")
     assert "red/11.png</span>" in page
     assert 'src="data:image/webp;base64,"' not in page
-
-
-def test_archives_are_read_in_place(photographs, model):
-    with tarfile.open(photographs / "new.tar", "w") as archive:
-        archive.add(photographs / "new", "photographs")
-    labels = [x for b in open_inputs(photographs / "new.tar", IMAGES).batches(10) for x in b.y]
-    assert labels == ["blue"] * 2 + ["yellow"] * 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import json
 import re
 import textwrap
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -228,8 +227,8 @@ class Watching(BarWithNotes):
         self.update(self._task, description="preparing the base classes")
         self.out, self._doing, self._several = out, doing, several
         self.done = self.known = 0
-        # Accuracies of all tasks by method and shots.
-        self._accuracies: dict[tuple[str, int | str], list[float]] = defaultdict(list)
+        # Sums of accuracies and numbers of tasks by method and shots.
+        self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
     def interrupted(self) -> str:
         """How many tasks are saved, and where."""
@@ -240,11 +239,12 @@ class Watching(BarWithNotes):
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Count one finished chunk of tasks, of `total` tasks in all."""
         method, shots = record.chunk.method, record.chunk.shots
-        accuracies = self._accuracies[method, shots]
-        accuracies += record.accuracies
-        self.done += len(record.accuracies)
-        self.known += len(record.accuracies) * was_known
-        mean = percentage(sum(accuracies) / len(accuracies), 2)
+        tasks = len(record.accuracies)
+        accuracy, n_tasks = self._sums.get((method, shots), (0.0, 0))
+        accuracy, n_tasks = self._sums[method, shots] = accuracy + sum(record.accuracies), n_tasks + tasks
+        self.done += tasks
+        self.known += tasks * was_known
+        mean = percentage(accuracy / n_tasks, 2)
         elapsed, fresh = self.tasks[0].elapsed, self.done - self.known
         self.update(
             self._task,

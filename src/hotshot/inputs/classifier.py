@@ -380,11 +380,7 @@ class InputClassifier:
         """Open inputs for this model, in batches; ``labels`` are those of a list. What is open stays as it is."""
         if isinstance(inputs, Inputs):
             return inputs
-        if not isinstance(inputs, (str, Path)):
-            return raw.given_inputs(inputs, self.kind, labels)
-        if labels is not None:
-            raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
-        opened = raw.open_inputs(inputs, raw.kind_of(Path(inputs), self.kind), columns)
+        opened = raw.open_inputs(inputs, self.kind, columns, labels)
         if opened.kind == FEATURES:
             self._check_extractor(opened.name, opened.about)
         return opened

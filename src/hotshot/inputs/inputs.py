@@ -95,14 +95,35 @@ class Inputs:
 # --- opening
 
 
-def kind_of(path: Path, kind: str) -> str:
-    """The kind of inputs in a file or folder, for a model of a kind: its own, or features; raise if these are missing.
+def open_inputs(inputs: Any, kind: str, columns: Columns = BY_NAME, labels: Sequence[Any] | None = None) -> Inputs:
+    """Inputs for a model of a kind: of that kind, or their features.
 
-    This alone decides whether a table holds texts or features: texts if the model has an encoder, else features, which
-    are in one column, or in numbered ones; texts may stand beside them.
+    They are in a file, in a folder, on standard input ("-") or, with labels if given, in memory.
     """
-    if kind != FEATURES:
-        return FEATURES if has_features(path) else kind
+    if not isinstance(inputs, (str, Path)):
+        return _given(inputs, kind, labels)
+    if labels is not None:
+        raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
+    path = Path(inputs)
+    if kind == FEATURES:
+        _check_features(path)
+    if kind == FEATURES or has_features(path):
+        return _features(open_features(path, labelled=False, lenient=True))
+    return _images(path) if kind == IMAGES and not is_table(path) else _in_table(path, kind, columns)
+
+
+def has_features(path: str | Path) -> bool:
+    """Whether a file holds features, by its suffix; tables hold texts for a model with an encoder."""
+    return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def is_path(line: str) -> bool:
+    """Whether a word of a command line names a file, a folder or standard input, and is no text itself."""
+    return Path(line).exists() or is_table(Path(line)) or has_features(line)
+
+
+def _check_features(path: Path) -> None:
+    """Raise if a file or folder holds texts or images, and no features in one column or in numbered ones."""
     from hotshot.images.tree import is_image
 
     columns = {*open_table(path).columns} if is_table(path) else set()
@@ -113,34 +134,9 @@ def kind_of(path: Path, kind: str) -> str:
             f"{path} holds no features: pass encoder= (in the shell --encoder), such as minilm for texts or "
             "efficientnet-lite0 for images."
         )
-    return FEATURES
 
 
-def has_features(path: str | Path) -> bool:
-    """Whether a file holds features, by its suffix; tables hold texts."""
-    return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
-
-
-def is_path(line: str) -> bool:
-    """Whether a word of a command line names a file, a folder or standard input, and is no text itself."""
-    return Path(line).exists() or is_table(Path(line)) or has_features(line)
-
-
-def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inputs:
-    """Inputs of this kind in a file, in a folder or on standard input ("-")."""
-    path = Path(path)
-    if kind == FEATURES:
-        return _features(open_features(path, labelled=False, lenient=True))
-    if is_table(path):
-        return _table(open_table(path, columns.text), kind, columns, path.parent)
-    if kind == TEXTS:
-        raise InputError(
-            f"{path} is not a table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
-        )
-    return _images(path)
-
-
-def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
+def _given(items: Any, kind: str, labels: Sequence[Any] | None) -> Inputs:
     """Inputs in memory: texts, paths of images, or features (inputs, V), with labels if given."""
     if kind == FEATURES:
         X = np.asarray(items)
@@ -172,7 +168,7 @@ def _checked(labels: Sequence[Any], n_inputs: int) -> list[str]:
 
 def read_texts(path: Path, columns: Columns = BY_NAME) -> tuple[Samples, list[str]]:
     """All texts of a table that can be read, with labels, if any, and ids; and a note on the others, if any."""
-    opened = open_inputs(path, TEXTS, columns)
+    opened = _in_table(path, TEXTS, columns)
     batch = next(opened.batches(MOST_TEXTS))
     if batch.y is not None and "" in batch.y:
         raise InputError(f"{opened.name} has no label in row {batch.y.index('') + 1}: add it, or remove the row.")
@@ -202,6 +198,14 @@ def _features(source: FeatureSource) -> Inputs:
 
 
 # --- tables of texts, or of paths of images
+
+
+def _in_table(path: Path, kind: str, columns: Columns) -> Inputs:
+    if not is_table(path):
+        raise InputError(
+            f"{path} is not a table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
+        )
+    return _table(open_table(path, columns.text), kind, columns, path.parent)
 
 
 def _table(table: Table, kind: str, wanted: Columns = BY_NAME, folder: Path = Path()) -> Inputs:
