@@ -68,7 +68,7 @@ def test_banks_that_do_not_belong_together_are_refused(tmp_path):
         ("scaled", "unscaled"): "differ in transform, scaler and none",
         ("one", "narrow"): "differ in features, 6 and 4",
         ("one", "one"): "hold the same samples: name each bank once",
-        ("one", "small"): "small keeps no samples.*merge banks with samples, then make the result compact",
+        ("one", "small"): "small keeps no samples.*merge banks with samples, then compact the result",
         ("one", "named"): "Labels must be of one type",
         ("one", "nowhere"): "is not a bank",
         ("one",): "needs two banks or more, got 1",

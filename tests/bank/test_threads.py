@@ -48,26 +48,26 @@ def test_a_bank_is_prepared_in_the_same_bits_on_any_number_of_threads():
     results = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            bank = BaseClasses.from_samples(X, y)
-            prepared = bank.prepare(Space(power=1.0, normalize=None, n_components=None, sample_weights="classifier"))
+            space = Space(power=1.0, normalize=None, n_components=None, sample_weights="classifier")
+            prepared = BaseClasses.from_samples(X, y).prepare(space)
             results.append([prepared.means, prepared.weighted_means, prepared.spectrum, prepared.covariances.matrices])
     assert all(np.array_equal(one, other) for one, other in zip(*results, strict=True))
 
 
 def test_threads_share_a_bank_while_spaces_come_and_go(tmp_path):
     bank = ragged_bank()
+    # Powers between 1 and 2 of negative features are refused.
+    bank = BaseClasses.from_samples(np.abs(bank.samples), bank.names[bank.labels])
+
+    def use(thread):
+        for i in range(60):
+            bank.prepare(Space(power=1.0 + (i + thread) % 11 / 16, n_components=2))
+            if i % 20 == 0:
+                bank.save(tmp_path / f"{thread}-{i}.bank")
+
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-
-        def use(thread):
-            for i in range(60):
-                bank.prepare(Space(power=1.0 + (i + thread) % 11 / 16, n_components=2))
-                if i % 20 == 0:
-                    bank.save(tmp_path / f"{thread}-{i}.bank")
-
-        # Powers between 1 and 2 of negative features are refused.
-        bank = BaseClasses.from_samples(np.abs(bank.samples), bank.names[bank.labels])
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(use, range(4)))
     finally:

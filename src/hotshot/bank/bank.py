@@ -128,7 +128,7 @@ class BaseClasses:
     @classmethod
     def from_batches(
         cls,
-        batches: Iterable[tuple[Any, Any]],
+        batches: Iterable[Any],
         path: str | Path,
         *,
         samples: bool = True,
@@ -202,7 +202,7 @@ class BaseClasses:
 
     @classmethod
     def _from_parts(cls, parts: Mapping[str, Any], computed: Mapping[str, Any]) -> BaseClasses:
-        """A bank of these fields, with what it would compute from its samples at the first use."""
+        # What a bank computes from its samples at the first use is known here.
         bank = cls(**parts)
         vars(bank).update(computed)
         return bank
@@ -242,9 +242,8 @@ class BaseClasses:
     ) -> None:
         is_reduced = self.samples is not None and not samples
         _check_form(is_reduced, covariance)
-        if spaces is None:
-            with self._lock:
-                spaces = list(self.prepared) or [Space(power=self.power("auto"))]
+        with self._lock:
+            spaces = spaces or list(self.prepared) or [Space(power=self.power("auto"))]
         content_hash = self.content_hash
         if self.samples is not None:
             for power in {1.0, *(space.power for space in spaces)}:
@@ -259,15 +258,7 @@ class BaseClasses:
         write_bank(folder, self, self.samples if samples else None, prepared, content_hash)
 
     def with_samples(self, X: Any, y: Any) -> BaseClasses:
-        """A bank with more samples (samples, V) of its classes ``y``; settings chosen on this one stay.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
-        >>> base.with_samples(np.random.rand(1, 4), ["dog"]).counts
-        array([10, 11])
-        """
+        """A bank with more samples (samples, V) of its classes ``y``; settings chosen on this one stay."""
         samples, X = self._needed_samples("a sample more"), check_features(X, width=self.n_features)
         names, members = check_labels(y, len(X))
         joined_labels(self.names, names)
@@ -283,20 +274,7 @@ class BaseClasses:
     def transform(self, f: Any) -> BaseClasses:
         """A bank of transformed samples, as novel samples are transformed.
 
-        Parameters
-        ----------
-        f : fitted transformer or function
-            A fitted transformer of scikit-learn, or a function from features (samples, V) to as many features
-            (samples, W).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.preprocessing import StandardScaler
-        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
-        >>> scaler = StandardScaler().fit(base.samples)
-        >>> base.transform(scaler)
-        BaseClasses(2 classes, 20 samples, 4 features)
+        ``f`` is a fitted transformer of scikit-learn, or a function from features (samples, V) to (samples, W).
         """
         samples = self._needed_samples("a transform of features")
         apply: Callable[[Any], Any] = getattr(f, "transform", f)
@@ -313,8 +291,8 @@ class BaseClasses:
         return BaseClasses(self.names, self.counts, transformed, about)
 
     def __repr__(self) -> str:
-        samples = f"{'' if self.samples is not None else 'statistics of '}{self.counts.sum()} samples"
-        return f"BaseClasses({len(self.names)} classes, {samples}, {self.n_features} features)"
+        kind = "" if self.samples is not None else "statistics of "
+        return f"BaseClasses({len(self.names)} classes, {kind}{self.counts.sum()} samples, {self.n_features} features)"
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
@@ -445,10 +423,12 @@ class BaseClasses:
         """Warn if novel classes have the names of base classes; equal numbers are ignored."""
         shared = sorted({name for name in names.tolist() if isinstance(name, str)}.intersection(self.names.tolist()))
         if shared:
-            have = count(
-                len(shared), "novel class has the name of a base class", "novel classes have the names of base classes"
+            singular, plural = (
+                "novel class has the name of a base class",
+                "novel classes have the names of base classes",
             )
             remedy = "leave them out of the bank, or rename them if they only share the name"
+            have = count(len(shared), singular, plural)
             warn_user(f"{have}, {listing(map(quoted, shared))}: {remedy}.", SharedClassWarning)
 
 

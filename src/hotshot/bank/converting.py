@@ -51,10 +51,9 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     if part is not None or labels is not None:
         raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
     bank = BaseClasses.load(path)
-    samples = bank.samples
-    if samples is None:
+    if bank.samples is None:
         raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
-    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)
+    return in_memory(path, bank.samples, lambda some: bank.names[bank.labels[some]], bank.about)
 
 
 def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
@@ -123,21 +122,20 @@ def convert(
     watched, suffix = replace(given, pieces=pieces), out.suffix.lower()
     written: Any = given
     if suffix == BANK_SUFFIX:
-        batches = ((X, y) for X, y in watched.batches(ROWS_AT_ONCE))
         written = BaseClasses.from_batches(
-            batches, out, samples=samples, covariance=covariance, about=header, overwrite=overwrite
-        )
+            watched.batches(ROWS_AT_ONCE), out, samples=samples, covariance=covariance, about=header,
+            overwrite=overwrite,
+        )  # fmt: skip
     else:
         write_features(out, watched, dtype=dtype, about=header)
         # A table has no header, and takes long to open.
         written = given if suffix in TABLES else open_features(out)
-    is_table = suffix in TABLES
-    left_out = tuple(
-        name for name in given.columns if (name == THUMBNAIL if is_table else name not in STORED.get(suffix, (name,)))
-    )
+    stored = [name for name in given.columns if suffix not in TABLES or name != THUMBNAIL]
+    left_out = tuple(name for name in given.columns if name not in STORED.get(suffix, stored))
+    final = dtype if suffix in TABLES and dtype else str(written.dtype)
     return Conversion(
-        out, given.n_samples, len(classes), given.n_features, dtype if is_table and dtype else str(written.dtype),
-        {} if is_table else written.about, left_out, sum(map(_size, files_of(out))), _size(given.path),
+        out, given.n_samples, len(classes), given.n_features, final, {} if suffix in TABLES else written.about,
+        left_out, sum(map(_size, files_of(out))), _size(given.path),
     )  # fmt: skip
 
 
@@ -150,13 +148,14 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
     if len(sources) < 2:
         raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
     banks = [(Path(source), BaseClasses.load(source)) for source in sources]
-    for source, bank in banks:
-        if bank.samples is None:
-            raise InputError(
-                f"{source} keeps no samples, which a merge needs: merge banks with samples, then make the result "
-                "compact."
-            )
+    without = [source for source, bank in banks if bank.samples is None]
+    if without:
+        raise InputError(
+            f"{without[0]} keeps no samples, which a merge needs: merge banks with samples, then compact the result."
+        )
     for (source, one), (other, two) in combinations(banks, 2):
+        if one.fingerprint == two.fingerprint:
+            raise InputError(f"{source} and {other} hold the same samples: name each bank once.")
         for key in ("features", EXTRACTOR, TRANSFORM):
             mine, theirs = ({**bank.about, "features": bank.n_features}.get(key) for bank in (one, two))
             if mine is not None and theirs is not None and mine != theirs:
@@ -164,8 +163,6 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
                     f"{source} and {other} differ in {key}, {mine} and {theirs}: "
                     "extract all features with the same model."
                 )
-        if one.fingerprint == two.fingerprint:
-            raise InputError(f"{source} and {other} hold the same samples: name each bank once.")
     abouts = [bank.about for _, bank in banks]
     about = {key: value for key, value in abouts[0].items() if all(one.get(key) == value for one in abouts)}
     about |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
@@ -179,17 +176,18 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
 
 def provenance(given: FeatureSource, part: str | None, labels: Path | None) -> dict[str, Any]:
     """The new header: that of the source, and where and when the features come from."""
-    path, from_bank = given.path, is_bank(given.path)
+    path, from_bank, before = given.path, is_bank(given.path), given.about
     source: dict[str, Any] = {
         "name": path.name,
         "sha256": _sha256(path / DESCRIPTION if from_bank else path),
         "format": "bank" if from_bank else sniff(path).name,
-        **({} if part is None else {"part": part}),
-        **({} if labels is None else {"labels": {"name": labels.name, "sha256": _sha256(labels)}}),
-        **{name: value for name, value in given.about.items() if name == "source"},
+        "part": part,
+        "labels": None if labels is None else {"name": labels.name, "sha256": _sha256(labels)},
+        "source": before.get("source"),
     }
+    source = {name: value for name, value in source.items() if value is not None}
     made = {"source": source, "created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
-    return {name: value for name, value in given.about.items() if name not in OF_THE_FILE} | made
+    return {name: value for name, value in before.items() if name not in OF_THE_FILE} | made
 
 
 def _size(path: Path) -> int:

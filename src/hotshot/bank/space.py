@@ -97,14 +97,10 @@ def power_transform(x: np.ndarray, power: float, offset: float = 0.0, name: str 
 
 @dataclass(frozen=True)
 class FeatureTransform:
-    r"""Transform of raw features to the space of a prepared bank.
-
-    .. math::
-        z = \frac{R^\top ((s x + o)^\lambda - c)}{\lVert R^\top ((s x + o)^\lambda - c) \rVert}
+    r"""Transform of raw features to the space of a prepared bank: :math:`z = R^\top ((s x + o)^\lambda - c)`.
 
     The scale s is a power of two that brings features of any magnitude near 1; ``offset`` o is that of the features
-    times s; ``centre`` c (V,) and the orthonormal ``axes`` R (V, axes) may be None. Without ``unit`` the result is not
-    scaled to unit norm.
+    times s; ``centre`` c (V,) and the orthonormal ``axes`` R (V, axes) may be None; with ``unit``, z has unit norm.
     """
 
     power: float

@@ -21,10 +21,7 @@ BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
 
 @dataclass(frozen=True)
 class EmbeddedBank:
-    """Base classes, labelled samples of novel classes to draw tasks from, and their origin.
-
-    ``ways`` is the usual number of classes in its tasks.
-    """
+    """Base classes, labelled samples of novel classes to draw tasks from, their origin, and the usual ways."""
 
     base: BaseClasses
     X_novel: np.ndarray
@@ -49,11 +46,9 @@ def load_bank(name: str) -> EmbeddedBank:
             f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.{did_you_mean(str(name), BANK_NAMES)}"
         )
     file = map_tensors(_FOLDER / f"{name}.safetensors")
-    about = file.metadata
-    X_base, X_novel = (file.tensors[part].astype(np.float32) for part in ("base", "novel"))
-    y_base, y_novel = (
-        np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"]) for part in ("base", "novel")
-    )
-    origin = {"network": {"trained_on": json.loads(about["base_names"])}} if name in TRAINED_ON_BASE else {}
-    base = BaseClasses.from_samples(X_base, y_base, about=origin)
-    return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))
+    names = {part: json.loads(file.metadata[f"{part}_names"]) for part in ("base", "novel")}
+    X = {part: file.tensors[part].astype(np.float32) for part in names}
+    y = {part: np.repeat(names[part], file.tensors[f"{part}_counts"]) for part in names}
+    origin = {"network": {"trained_on": names["base"]}} if name in TRAINED_ON_BASE else {}
+    base = BaseClasses.from_samples(X["base"], y["base"], about=origin)
+    return EmbeddedBank(base, X["novel"], y["novel"], file.metadata["about"], int(file.metadata["ways"]))
