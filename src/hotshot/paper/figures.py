@@ -39,8 +39,6 @@ SMALL, SMALLEST, LINE, LETTER = 7.0, 5.0, 1.22, 0.6
 TALLEST, LOWEST, ROWS_HEIGHT, MOST_NAMED, MOST_COLUMNS = 11.5, 6.1, 576.0, 120, 30
 # Characters of the name of a row or column, and of one in a legend.
 LONGEST, LONGEST_IN_LEGEND = 28, 40
-# Beyond so many cells an image replaces their outlines in vector files.
-MOST_OUTLINED = 4000
 
 
 # --- style, title, names, files
@@ -239,12 +237,10 @@ def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, 
     below = LETTER * SMALL * max(map(len, names)) * math.sin(math.pi / 4) / POINTS
     with drawing(COLUMN if n_columns <= 8 else PAGE, body + below + 0.4, title) as (figure, _):
         axes = figure.subplots()
-        edges = np.arange(n_columns + 1) - 0.5, np.arange(n_rows + 1) - 0.5
-        mesh = axes.pcolormesh(*edges, values, cmap=COLOUR_MAP, edgecolors="white")
-        mesh.set(linewidth=0.3 if n_columns <= 40 else 0, rasterized=values.size > MOST_OUTLINED)
+        image = axes.imshow(values, cmap=COLOUR_MAP, aspect="auto", interpolation="none")
         axes.spines[:].set_visible(False)
         share = min(1.0, 3 / body)
-        bar = figure.colorbar(mesh, ax=axes, label=label, aspect=10 * share * body, shrink=share, anchor=(0, 1))
+        bar = figure.colorbar(image, ax=axes, label=label, aspect=10 * share * body, shrink=share, anchor=(0, 1))
         bar.outline.set_visible(False)
         axes.set(xlabel="novel class", ylabel="base class")
         name_rows(axes, rows, pitch)
@@ -269,33 +265,23 @@ def weight_panels(panels: Mapping[str, np.ndarray], *, label: str, x_label: str,
 def embedding(panels: Mapping[str, Mapping[str, np.ndarray]], names: Sequence[Any], *, title: str = "") -> Figure:
     """Points in the plane by class, one panel for each method, each on a scale of its own.
 
-    Support samples are stars and generated features small diamonds. Each class has a colour, and a number above the
-    middle of its features. A panel has "support" (N*K, 2) and "generated" (G, 2), with "support_labels" and
-    "generated_labels", indices into names.
+    Support samples are stars, and generated features diamonds in the colour of their class, whose number stands at its
+    star. A panel has "support" (N, 2) and "generated" (G, 2), and for these "generated_labels", rows of the support.
     """
-    circle = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "linewidth": 0.8}
-    looks = {
-        "generated": {"marker": "D", "s": 4, "alpha": 0.5, "linewidths": 0},
-        "support": {"marker": "*", "s": 75, "edgecolors": "black", "linewidths": 0.6, "zorder": 3},
-    }
     with drawing(PAGE, 2.8, title) as (figure, legend):
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (heading, panel) in zip(all_axes, panels.items(), strict=True):
-            for part, look in looks.items():
-                axes.scatter(*panel[part].T, c=[f"C{label % 8}" for label in panel[f"{part}_labels"]], **look)
-            for label in np.unique(panel["generated_labels"]):
-                middle = np.median(panel["generated"][panel["generated_labels"] == label], axis=0)
-                axes.annotate(
-                    str(label + 1), middle, (0, 11), textcoords="offset points", fontsize=SMALL, ha="center",
-                    va="center", bbox={**circle, "edgecolor": f"C{label % 8}"}, zorder=4,
-                )  # fmt: skip
+            colours = [f"C{label % 8}" for label in range(len(names))]
+            of_features = [colours[label] for label in panel["generated_labels"]]
+            axes.scatter(*panel["generated"].T, c=of_features, marker="D", s=4, alpha=0.5, linewidths=0)
+            axes.scatter(*panel["support"].T, c=colours, marker="*", s=75, edgecolors="black", linewidths=0.6, zorder=3)
+            for number, place in enumerate(panel["support"], 1):
+                axes.annotate(str(number), place, (4, 4), textcoords="offset points", fontsize=SMALL, zorder=4)
             axes.set(title=heading, xticks=[], yticks=[])
             axes.set_aspect("equal", adjustable="datalim")
             axes.spines[:].set(visible=True, color="#BBBBBB")
-        marks = {"support": ("*", SOFT, 8.0), "generated": ("D", SOFT, 3.0)}
-        marks |= {f"{i + 1} {name}": ("o", f"C{i % 8}", 4.2) for i, name in enumerate(names)}
-        for name, (marker, colour, size) in marks.items():
-            (legend[name],) = axes.plot([], [], linestyle="none", marker=marker, color=colour, markersize=size)
+        for number, (name, colour) in enumerate(zip(names, colours, strict=True), 1):
+            (legend[f"{number} {name}"],) = axes.plot([], [], linestyle="none", marker="*", color=colour, markersize=8)
     return figure
 
 

@@ -20,13 +20,7 @@ POWERS = {"miniImageNet": 0.5, "tieredImageNet": 1.0, "CUB": 1.0, "CIFAR-FS": 0.
 
 
 def published_dataset(name: str) -> str | None:
-    """The paper's name of a dataset, however it is spelt; None for those not in the paper.
-
-    Examples
-    --------
-    >>> published_dataset("mini-imagenet"), published_dataset("cifar_fs"), published_dataset("banking77")
-    ('miniImageNet', 'CIFAR-FS', None)
-    """
+    """The paper's name of a dataset, however it is spelt; None for those not in the paper."""
     return {_plain(dataset): dataset for dataset in POWERS}.get(_plain(name))
 
 
@@ -42,13 +36,7 @@ def published_systems(dataset: str) -> list[tuple[str, str, str, list[Number | N
 
 
 def published(number: int, row: str, column: str) -> Number | None:
-    """A number of Tables 3 to 6, by names of its row and column in any spelling; None where the paper has none.
-
-    Examples
-    --------
-    >>> str(published(3, "hot", "mini-imagenet")), str(published(5, "CUB", "hot, 1"))
-    ('69.04 ± 0.29', '2.60')
-    """
+    """A number of Tables 3 to 6, by names of its row and column in any spelling; None where the paper has none."""
     for name, *cells in map(dict.items, table(number)):
         if _plain(name[1]) == _plain(row):
             return next((_number(cell) for head, cell in cells if _plain(head) == _plain(column)), None)

@@ -49,15 +49,6 @@ class Setting:
     `others` are further datasets, or the same one with other backbones, for experiments that need several. `tuned` are
     parameters of H-OT chosen on validation classes, for one more row in the tables of accuracies. `out` is a folder of
     evaluations, which experiments share. All else is as in ``evaluate``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hotshot import BaseClasses
-    >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
-    >>> features = FeatureSet("animals", base, np.random.rand(20, 4), np.repeat(["owl", "fox"], 10))
-    >>> Setting(features, ways=2, queries=5).task(0).query.shape
-    (10,)
     """
 
     features: FeatureSet

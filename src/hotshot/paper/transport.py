@@ -223,8 +223,7 @@ def generate(
 ) -> tuple[dict[str, np.ndarray], float]:
     """Fit a method to a one-shot task and draw features from its Gaussians, which an estimator does not keep.
 
-    The features and the support with their labels from 0, as in `figures.embedding`, are in the space of the method;
-    beside them, its accuracy on the task.
+    The points, as `figures.embedding` takes them, are in the space of the method; beside them, its accuracy.
     """
     task = setting.task(index)
     prepared, method = model.parts()
@@ -245,9 +244,7 @@ def generate(
     )
     predicted = classes[np.argmax(fitted.decision(queries[None])[0], axis=1)]
     generated_labels = np.repeat(np.asarray(gaussians.labels[0]), PER_CLASS)
-    points = {
-        "support": support, "support_labels": labels, "generated": features, "generated_labels": generated_labels,
-    }  # fmt: skip
+    points = {"support": support[np.argsort(labels)], "generated": features, "generated_labels": generated_labels}
     return points, float(np.mean(predicted == task.query_labels))
 
 

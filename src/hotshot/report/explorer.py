@@ -245,13 +245,7 @@ def make_explorer(
 
 
 def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
-    """Indices of at most so many tasks and which group each is of, from the worst to the best.
-
-    Examples
-    --------
-    >>> select_tasks(np.array([0.9, 0.2, 0.5, 0.6, 0.4]), 3)
-    {1: 'worst', 2: 'median', 0: 'best'}
-    """
+    """Indices of at most so many tasks and which group each is of: the worst, those around the median, the best."""
     order = np.argsort(accuracies, kind="stable")
     size = min(most, len(order))
     outer = size // 3

@@ -47,8 +47,7 @@ def make_report(
         Run folders and folders of reproductions.
     read : callable, optional
         Called with a ``Source``, returns base classes and the samples of the novel classes: ``Samples``, or features,
-        labels and, if known, columns such as "id" and "text". By default they are read from where the run says that
-        they are.
+        labels and, if known, columns such as "id" and "text". By default they are read from where the run says.
     data : Source, optional
         Where the data are now, if they have moved since the run.
     reference : str, optional
@@ -56,9 +55,9 @@ def make_report(
     threshold : float
         Tasks with a lower accuracy are counted.
     tasks : int
-        Number of tasks in the task explorer, for each number of shots; 0 leaves it out.
+        Tasks in the task explorer, for each number of shots; 0 leaves it out.
     title : str, optional
-        Title of the page.
+        Title of the page; without one, it opens with what was found.
     tell : callable, optional
         Called with a sentence if a part has no task explorer.
 
