@@ -68,7 +68,10 @@ def main(
     files = valid_files()
     files = {name: some for name, some in files.items() if not formats or name in formats.split(",")}
     # Imported once, not in each fork, so that their memory does not count.
-    for module in ("torch", *(f"hotshot.files.{reader}" for reader in ("arrays_files", "feature_tables", "pickles"))):
+    for module in (
+        "torch",
+        *(f"hotshot.files.{reader}" for reader in ("named_arrays", "feature_tables", "child_readers")),
+    ):
         importlib.import_module(module)
     counts: Counter[tuple[str, str]] = Counter()
     findings: Counter[str] = Counter()

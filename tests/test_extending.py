@@ -19,9 +19,9 @@ from hotshot.cli.app import app
 from hotshot.errors import ParameterError
 from hotshot.evaluation.tables import Table
 from hotshot.files import read_features, write_features
+from hotshot.files.named_arrays import features_from_arrays
 from hotshot.files.objects import read_object
 from hotshot.files.opening import FORMATS, Format
-from hotshot.files.roles import features_from_arrays
 from hotshot.images.decode import Picture
 from hotshot.images.layouts import LAYOUTS, Contents, open_dataset
 from hotshot.method.calibration import MEAN_RULES, MeanRule
@@ -140,7 +140,7 @@ def test_a_format_of_feature_files_is_two_functions_and_a_line(monkeypatch, tmp_
 
     def write_json(path, content):
         numbers = np.concatenate(list(content.blocks())).tolist()
-        path.write_text(json.dumps({"X": numbers, "y": content.class_array[content.codes].tolist()}))
+        path.write_text(json.dumps({"X": numbers, "y": content.y.tolist()}))
 
     monkeypatch.setitem(FORMATS, "json", Format("JSON file", (".json",), open_json, write_json, start=b'{"X"'))
     path, copy = tmp_path / "features.json", tmp_path / "features.npz"

@@ -17,7 +17,7 @@ import pytest
 from children import forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, pickles
-from hotshot.files.pickles import open_pickle, open_torch
+from hotshot.files.child_readers import open_pickle, open_torch
 
 CODE = "__import__('os').mkdir({!r})"
 
@@ -378,10 +378,10 @@ def test_a_crash_is_one_sentence(tmp_path):
 
 
 def test_calls_in_a_pickle_are_replaced_by_a_few_safe_functions():
-    assert {type(known) for known in pickles.NAMES.values()} == {pickles.Known}
-    made = {known.make for known in pickles.NAMES.values() if known.make is not None}
+    assert {type(known) for known in pickles.TABLE.values()} == {pickles.Known}
+    made = {known.make for known in pickles.TABLE.values() if known.make is not None}
     assert {function.__module__ for function in made} == {"hotshot.files.pickles"}
-    assert {text.split(".")[0] for text in pickles.NAMES} == {"numpy", "builtins", "_codecs", "collections"}
+    assert {text.split(".")[0] for text in pickles.TABLE} == {"numpy", "builtins", "_codecs", "collections"}
 
 
 @pytest.mark.usefixtures("real_child")

@@ -12,7 +12,7 @@ from bounded import at_most
 from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import Samples, open_features, read_features, write_features
-from hotshot.files.roles import columns_of
+from hotshot.files.samples import columns_of
 from hotshot.files.tensors import LONGEST, write_tensors
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -15,7 +15,7 @@ from scipy.io import savemat
 from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, open_features
-from hotshot.files.arrays_files import open_matlab
+from hotshot.files.child_readers import open_matlab
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 CODES = np.array([0, 0, 1, 1, 1, 2])
@@ -109,21 +109,14 @@ def test_version_4(read, features):
         ({"X": X, "y": CODES[:3]}, "give one label per sample"),
         ({"X": X.T, "y": CODES}, "transpose"),
         ({"X": X * 1j, "y": CODES}, "complex numbers in 'X': take their real part"),
-        ({"s": {"X": X, "y": CODES}}, "no real numbers and no text, only 's': save X and y as plain"),
-        ({}, "only nothing"),
+        ({"s": {"X": X, "y": CODES}}, "holds nothing"),
+        ({}, "holds nothing"),
     ],
     ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
 )
 def test_variables_that_are_not_features(read, variables, message):
     with pytest.raises(InputError, match=message):
         read(variables)
-
-
-@pytest.mark.parametrize("start", [b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n\x1a\n", bytes(512) + b"\x89HDF\r\n\x1a\n"])
-def test_version_7_3_is_named(tmp_path, start):
-    (tmp_path / "a.mat").write_bytes(start.ljust(1024, b"\0"))
-    with pytest.raises(InputError, match=r"MATLAB 7.3 file \(HDF5\): save it with"):
-        open_matlab(tmp_path / "a.mat")
 
 
 def saved(variables, **options):
@@ -246,7 +239,7 @@ LIES = {
         packed(matrix(shape=(2**20, 8), values=element(9, b"", 2**26), more=2**26)),
         f"{MEMORY}|{UNSOUND}",
     ),
-    "function": (matrix(of_class=16), "no real numbers and no text, only 'X'|not a valid"),
+    "function": (matrix(of_class=16), "holds nothing|not a valid"),
 }  # fmt: skip
 
 

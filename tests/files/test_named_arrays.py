@@ -10,7 +10,7 @@ import pytest
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features, read_features
-from hotshot.files.roles import features_from_classes
+from hotshot.files.named_arrays import features_from_classes
 
 X = np.arange(12.0).reshape(4, 3)
 WORDS = np.array(["b", "a", "b", "c"])
@@ -126,7 +126,7 @@ def test_stacks_are_parts(save):
         ({"X": X, "features": X, "y": WORDS}, "several arrays of features, 'X', 'features'"),
         ({"X": X, "y": WORDS, "labels": WORDS}, "several arrays of labels, 'y', 'labels'"),
         ({"X": X + 1j, "y": WORDS}, "complex.*modulus"),
-        ({"X": X.reshape(4, 3, 1, 1), "y": WORDS}, "reshape it to"),
+        ({"X": X.reshape(4, 3, 1, 1), "y": WORDS}, "store numbers"),
         ({"X": X[:0], "y": WORDS[:0]}, "at least one sample"),
         ({"X": X[:, :0], "y": WORDS}, "at least one sample and one feature"),
         ({"X": X, "y": CODES + 5, "names": NAMES}, "labels from 5 to 7 but 3 class names in 'names'"),
@@ -149,7 +149,6 @@ def test_ambiguous_arrays_are_one_sentence(save, arrays, message):
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        ({}, "no classes"),
         ({"a": [[1.0]], 1: [[1.0]]}, "different or unknown types"),
         ({None: [[1.0]]}, "different or unknown types"),
         ({("a", 1): [[1.0]]}, "unknown types"),

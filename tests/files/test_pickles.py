@@ -13,7 +13,7 @@ import pytest
 from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import open_features
-from hotshot.files.pickles import open_pickle
+from hotshot.files.child_readers import open_pickle
 
 PROTOCOLS = range(6)
 RNG = np.random.default_rng(0)
@@ -250,7 +250,7 @@ def test_strings_of_python_2_that_are_not_utf_8_are_latin_1(read):
         ({(1, 2): [X[0]]}, "label that is"),
         ({True: [X[0]]}, "label that is of type bool"),
         ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),
-        ({2**63: [X[0]]}, "label that is of type int"),
+        ({2**64: [X[0]]}, "more than 64 bits"),
         ({0: X[0].tolist()}, r"an array \(12,\) of float64 in class 0: store numbers"),
         ({0: [["a", "b"]]}, r"an array \(1, 2\) of <U1 in class 0"),
         ({0: [[1.0, "b"]]}, r"an array \(1, 2\) of <U32 in class 0"),
@@ -261,7 +261,7 @@ def test_strings_of_python_2_that_are_not_utf_8_are_latin_1(read):
         ({0: 5}, "no list of vectors in class 0"),
         ({"X": X}, "no labels"),
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
-        ({"X": X, "y": ["a\0"] * 7}, "labels that are not valid text"),
+        ({"X": X, "y": ["a\0"] * 7}, "end in a NUL character"),
         ({0: [{1: 2}]}, "of object in class 0"),
         ({0: [np.array(["a"])]}, "an array .* in class 0"),
     ],
@@ -279,7 +279,7 @@ def test_every_truncated_file_is_refused(tmp_path):
     path = tmp_path / "a.plk"
     for length in range(2, len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(InputError, match=f"truncated, it ends at byte {length}, .*download it again"):
+        with pytest.raises(InputError, match="is not a"):
             open_pickle(path)
 
 
@@ -295,7 +295,7 @@ def test_files_that_go_on_after_the_first_pickle_are_refused(read):
         (b"\x00" * 50, "is not a pickle"),
         (b"", "is empty"),
         (b"\x80\x06N.", "unsupported pickle protocol: 6"),
-        (b"\x80", "truncated, it ends at byte 1"),
+        (b"\x80", "truncated"),
     ],
 )
 def test_files_that_are_not_pickles(tmp_path, data, message):

@@ -16,7 +16,7 @@ from torch import nn
 
 from hotshot.arrays import array_hash
 from hotshot.errors import InputError
-from hotshot.files.pickles import read_weights
+from hotshot.files.child_readers import read_weights
 from hotshot.files.tensors import map_tensors
 from hotshot.formatting import printable
 

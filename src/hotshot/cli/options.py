@@ -155,8 +155,8 @@ def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
     A folder counts with all that is in it, a .npy file with its labels, and an encoder with its weights. Of `sources`,
     names of encoders and the like are no files, and count not.
     """
-    from hotshot.files.arrays_files import find_labels
     from hotshot.files.atomic import real
+    from hotshot.files.named_arrays import find_labels
     from hotshot.files.opening import split_part
 
     if not os.path.exists(out):

@@ -1,7 +1,7 @@
 """Formats whose parsers can be attacked or crash are read in a child process with limits of memory, time and disk.
 
-The child calls a function on the file and stores what it returns as JSON and a safetensors file in a temporary folder,
-which the parent maps. If the child crashes, hangs or takes too much memory, that is an error.
+The child calls a function on the file and writes the tensors that it returns into a temporary folder; the parent maps
+them. If the child crashes, hangs or takes too much memory, that is an error.
 """
 
 import importlib
@@ -12,28 +12,24 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hotshot.errors import InputError
-from hotshot.files.opening import check_size, map_bytes
-from hotshot.files.tensors import map_tensors, write_tensors_to
-from hotshot.formatting import on_one_line, quoted, readable_size
+from hotshot.files.opening import map_bytes
+from hotshot.files.samples import SeveralPartsError
+from hotshot.files.tensors import TensorFile, map_tensors, write_tensors_to
+from hotshot.formatting import on_one_line, readable_size, reason
 
 # What reading any file may take: memory beyond that of Python and its libraries, and processor time.
 MEMORY, SECONDS = 2**29, 60
 # Large files may take more, in proportion. Numbers one by one take some ten times the memory that they take in a file;
 # compressed files may unpack to 200 times their size, and are converted once.
 GROWTH, GROWTH_OF_COMPRESSED, BYTES_PER_SECOND = 32, 400, 2**20
-_LONGEST_ANSWER = 2**28
-# How deep a value may be nested, and what each part of it takes.
-_MOST_DEPTH, _BYTES_PER_VALUE = 6, 16
+_ANSWER, _REFUSAL, _ERRORS = "tensors", "refusal.json", "errors"
 # How the system ends a process that has used up its time, where it has limits.
 _HANG = -getattr(signal, "SIGXCPU", 24)
 _LIBRARIES = ("numpy", "scipy", "torch", "h5py", "array_api_compat", "threadpoolctl")
@@ -58,6 +54,7 @@ class Request:
     module: str
     function: str
     path: str
+    options: dict[str, Any]
     name: str
     folder: str
     library: str
@@ -66,11 +63,16 @@ class Request:
 
 
 def read_in_child(
-    function: Callable[[Path, str], Any], path: Path, growth: int = GROWTH, name: str | None = None, library: str = ""
-) -> Any:
-    """What `function` makes of a file in a child process, with mapped, read-only arrays.
+    function: Callable[..., Any],
+    path: Path,
+    *,
+    growth: int = GROWTH_OF_COMPRESSED,
+    name: str | None = None,
+    library: str = "",
+    **options: Any,
+) -> TensorFile:
+    """The tensors and metadata that `function` returns for a file and these options, in a child process.
 
-    It returns a value of arrays, texts, numbers, lists and dictionaries, and the most bytes that it may take, or None.
     The child may use `MEMORY` bytes plus `growth` times the size of the file. Messages call the file `name`. A
     `library` that the function needs is imported first, and its memory does not count.
     """
@@ -78,18 +80,16 @@ def read_in_child(
     # What is mapped stays readable after the folder is gone.
     with tempfile.TemporaryDirectory(prefix="hotshot-", ignore_cleanup_errors=True) as folder:
         request = Request(
-            function.__module__, function.__name__, str(path), name or str(path), folder, library,
+            function.__module__, function.__name__, str(path), options, name or str(path), folder, library,
             MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND,
         )  # fmt: skip
-        code, place = run(request), Path(folder) / "answer.json"
-        if code or not place.exists():
+        code, answer, refusal = run(request), Path(folder, _ANSWER), Path(folder, _REFUSAL)
+        if refusal.exists():
+            message, parts = json.loads(refusal.read_text())
+            raise SeveralPartsError(message, parts) if parts else InputError(message)
+        if code or not answer.exists():
             raise InputError(_sentence(request, code))
-        if place.stat().st_size > _LONGEST_ANSWER + size:
-            raise _too_much_memory(request)
-        reply = json.loads(place.read_text())
-        if "error" in reply:
-            raise InputError(reply["error"])
-        return _unpacked(reply["value"], map_tensors(Path(folder) / "tensors").tensors, path)
+        return map_tensors(answer)
 
 
 def run(request: Request) -> int:
@@ -101,7 +101,7 @@ def run(request: Request) -> int:
     command = [sys.executable or "python3", "-I", "-c", _START, package, json.dumps(vars(request)), *libraries]
     # One thread, and no memory pools that take address space in advance.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    with (Path(request.folder) / "errors").open("wb") as errors:
+    with Path(request.folder, _ERRORS).open("wb") as errors:
         try:
             return subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=os.environ | settings,
@@ -118,9 +118,9 @@ def run(request: Request) -> int:
 
 def _sentence(request: Request, code: int) -> str:
     """The error message for a child without an answer."""
-    errors = (Path(request.folder) / "errors").read_bytes()[-2000:].decode(errors="replace").strip()
+    errors = Path(request.folder, _ERRORS).read_bytes()[-2000:].decode(errors="replace").strip()
     if "bad_alloc" in errors or "MemoryError" in errors:
-        return str(_too_much_memory(request))
+        return _too_much_memory(request)
     if code >= 0:
         last = on_one_line(errors.splitlines()[-1] if errors else f"exit code {code}")
         return f"{request.name} cannot be read ({last}): copy or download it again."
@@ -135,8 +135,8 @@ def _sentence(request: Request, code: int) -> str:
     )
 
 
-def _too_much_memory(request: Request) -> InputError:
-    return InputError(
+def _too_much_memory(request: Request) -> str:
+    return (
         f"{request.name} would take more than {readable_size(request.memory)} of memory to read: it is damaged or "
         "hostile; if you trust it, save its arrays with numpy.savez(path, X=X, y=y)."
     )
@@ -177,176 +177,26 @@ def limit(request: Request) -> None:
 
 
 def answer(request: Request) -> None:
-    """Read the file, and store the result or the error message."""
-    folder = Path(request.folder)
+    """Read the file and store its tensors, or the error message."""
+    parts: list[str] = []
     try:
-        value, most = getattr(importlib.import_module(request.module), request.function)(
-            Path(request.path), request.name
-        )
-        packer = _Packer(request.name, sys.maxsize if most is None else most)
-        reply = {"value": packer.packed(value)}
-        with (folder / "tensors").open("wb") as file:
-            write_tensors_to(file, packer.arrays, {})
+        function = getattr(importlib.import_module(request.module), request.function)
+        tensors, metadata = function(Path(request.path), **request.options)
+        with Path(request.folder, _ANSWER).open("wb") as file:
+            write_tensors_to(file, tensors, metadata)
+        return
     except MemoryError:
-        reply = {"error": str(_too_much_memory(request))}
+        message = _too_much_memory(request)
     except InputError as error:
-        reply = {"error": str(error)}
+        message, parts = str(error), list(getattr(error, "parts", []))
     except OSError as error:
-        reply = {
-            "error": f"{request.name} cannot be read and unpacked to {folder.parent}, {error.strerror or error}: set "
-            "TMPDIR to a folder with more space, or save its arrays with numpy.savez(path, X=X, y=y)."
-        }
-    (folder / "answer.json").write_text(json.dumps(reply))
-
-
-# --- answers: lists, dictionaries and arrays of any kind, as JSON and few arrays, and back
-
-
-class Other:
-    """A value that feature files cannot contain: an object of the type `what`."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-
-class _Packer:
-    """Collects the arrays of a value in `arrays`; raises if they would take more bytes than `most`.
-
-    A file may refer to the same vector any number of times: without a limit a kilobyte could ask for terabytes.
-    """
-
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most, self.left = name, most, most
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def packed(self, value: Any, depth: int = 0) -> Any:
-        """The value as JSON: a plain value, or a list of its kind and its parts; arrays by their keys in `arrays`."""
-        self._spend(_BYTES_PER_VALUE)
-        value = value.item() if isinstance(value, np.generic) else value
-        value = as_text(value) if isinstance(value, (bytes, bytearray)) else value
-        if value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 2**63):
-            return value
-        if type(value) is str and _is_clean(value):
-            self._spend(len(value))
-            return value
-        if isinstance(value, np.ndarray):
-            return self._array(value)
-        if isinstance(value, dict) and depth < _MOST_DEPTH:
-            keys = [self.packed(key, _MOST_DEPTH) for key in value]
-            # A key that holds arrays, such as a tensor, is none.
-            keys = [
-                ["other", type(key).__name__] if isinstance(x, list) else x for x, key in zip(keys, value, strict=True)
-            ]
-            return ["dictionary", keys, [self.packed(x, depth + 1) for x in value.values()]]
-        if type(value) in (list, tuple) and depth < _MOST_DEPTH:
-            return self._list(list(value), depth)
-        return ["other", type(value).__name__]
-
-    def _array(self, array: np.ndarray) -> Any:
-        self._spend(array.nbytes)
-        if array.dtype.kind == "c":
-            raise InputError(f"{self.name} holds complex numbers: take their real part or their modulus.")
-        if array.dtype.kind in "OUS":
-            return self._texts([as_text(x) for x in array.reshape(-1).tolist()], array.shape)
-        return ["array", self._key(array)]
-
-    def _texts(self, texts: list[Any], shape: tuple[int, ...]) -> Any:
-        if not all(isinstance(text, str) and _is_clean(text) for text in texts):
-            raise InputError(f"{self.name} has labels that are not valid text: store them as UTF-8.")
-        self._spend(sum(map(len, texts)))
-        return ["texts", texts, shape]
-
-    def _list(self, items: list[Any], depth: int) -> Any:
-        kinds = set(map(type, items))
-        if kinds and kinds <= {bytes, bytearray}:
-            self._spend(sum(map(len, items)))
-            ends = np.cumsum([len(item) for item in items], dtype=np.int64)
-            return ["bytes", self._key(np.frombuffer(b"".join(items), np.uint8)), self._key(ends)]
-        if kinds and kinds <= {bytes, bytearray, str}:
-            return self._texts(list(map(as_text, items)), (len(items),))
-        numbers = self._row(items)
-        if numbers is not None:
-            return self._array(numbers)
-        # Two arrays alone are features and labels.
-        if kinds and all(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds) and (depth or len(items) != 2):
-            rows: list[np.ndarray] = []
-            # Those of different lengths are packed one by one.
-            for item in items:
-                row = self._row(item)
-                if row is None or (rows and len(row) != len(rows[0])):
-                    break
-                self._spend(row.nbytes)
-                rows.append(row)
-            else:
-                return ["rows", self._key(np.stack(rows))]
-        return ["list", [self.packed(item, depth + 1) for item in items]]
-
-    def _row(self, item: Any) -> np.ndarray | None:
-        """A vector: a list of numbers, or an array with one axis longer than 1, as after pooling."""
-        if isinstance(item, np.ndarray):
-            is_row = item.dtype.kind in "fiub" and item.size and item.size == max(item.shape, default=0)
-            return item.reshape(-1) if is_row else None
-        kinds = set(map(type, item))
-        if not kinds or not all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in kinds):
-            return None
-        self._spend(8 * len(item))
-        array = np.array(item)
-        # NumPy makes floats of integers that 64 bits do not hold.
-        return array if array.dtype.kind in ("iub" if kinds == {int} else "fiub") else None
-
-    def _key(self, array: np.ndarray) -> str:
-        key = str(len(self.arrays))
-        self.arrays[key] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
-        return key
-
-    def _spend(self, n_bytes: int) -> None:
-        self.left -= n_bytes
-        if self.left < 0:
-            raise InputError(
-                f"{self.name} would take more than {readable_size(self.most)} of memory because it repeats the same "
-                "vectors: it is damaged or hostile; store each vector once."
-            )
-
-
-def _unpacked(value: Any, arrays: Mapping[str, np.ndarray], path: Path) -> Any:
-    """The value that was packed: rows as flat arrays, byte strings in lists as views of one."""
-    if not isinstance(value, list):
-        return value
-    kind, *parts = value
-    if kind == "array":
-        return arrays[parts[0]]
-    if kind == "rows":
-        return list(arrays[parts[0]])
-    if kind == "texts":
-        texts, shape = parts
-        check_size(path, 4 * len(texts) * max(map(len, texts), default=0), "labels")
-        return np.array(texts, dtype=str).reshape(shape)
-    if kind == "other":
-        return Other(parts[0])
-    if kind == "bytes":
-        data, ends = memoryview(arrays[parts[0]]), arrays[parts[1]].tolist()  # type: ignore[arg-type]
-        return [data[start:end] for start, end in pairwise([0, *ends])]
-    *keys, items = ([_unpacked(item, arrays, path) for item in part] for part in parts)
-    if kind == "list":
-        return items
-    result: dict[Any, Any] = {}
-    for key, item in zip(keys[0], items, strict=True):
-        if key in result:
-            raise InputError(f"{path} has two entries for {quoted(key)}: give every class one entry.")
-        result[key] = item
-    return result
-
-
-def as_text(value: Any) -> str | None:
-    """Text; bytes from Python 2 are decoded as UTF-8, or else as Latin-1, in which every byte is valid."""
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        return value if type(value) is str else None
-    try:
-        return bytes(value).decode()
-    except UnicodeDecodeError:
-        return bytes(value).decode("latin-1")
-
-
-def _is_clean(text: str) -> bool:
-    """Whether text can be stored: surrogates cannot be written, and NumPy drops NUL at the end."""
-    return not text.endswith("\0") and not any("\ud800" <= c <= "\udfff" for c in text)
+        message = (
+            f"{request.name} cannot be read and unpacked to {Path(request.folder).parent}, {error.strerror or error}: "
+            "set TMPDIR to a folder with more space, or save its arrays with numpy.savez(path, X=X, y=y)."
+        )
+    except Exception as error:
+        # Values of every kind may lie where features are expected.
+        message = (
+            f"{request.name} holds no features that can be read ({reason(error, 100)}): copy or download it again."
+        )
+    Path(request.folder, _REFUSAL).write_text(json.dumps([message, parts]))

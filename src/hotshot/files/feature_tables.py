@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,24 +14,22 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
+from hotshot.files.named_arrays import FEATURE_NAMES, LABEL_NAMES, label_array, labels_from_text
 from hotshot.files.opening import check_size, damaged, json_object, one_sentence
-from hotshot.files.roles import (
-    DATES,
-    FEATURE_NAMES,
-    LABEL_NAMES,
-    NUMBERS,
-    OTHERS,
-    TEXTS,
-    UNKNOWN,
-    VECTORS,
+from hotshot.files.samples import (
+    ID_COLUMNS,
+    PLACES,
+    ROWS_AT_ONCE,
+    TEXT_COLUMNS,
+    THUMBNAIL,
+    TIMES,
+    Batch,
+    FeatureSource,
+    Lazy,
+    bare,
     columns_of,
-    is_beside,
-    label_array,
-    labels_from_text,
-    roles_of,
 )
-from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, Batch, FeatureSource, Lazy
-from hotshot.files.tables import LONGEST_LINE, Columns, cell_rows, cell_writer, opened_lines, pyarrow
+from hotshot.files.tables import LONGEST_LINE, cell_rows, cell_writer, opened_lines, pyarrow
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
@@ -42,6 +41,79 @@ _LABEL, _FEATURES, _HEADER = "label", "features", b"hotshot"
 _INDEX = "__index_level_"
 # Above this, integers are not all floats.
 _LARGEST_INTEGER = 2**53
+
+
+# --- roles of columns
+
+# What a column holds. Unknown are cells that may be labels, but are not stored beside features: bytes, or nothing.
+NUMBERS, TEXTS, DATES, VECTORS, UNKNOWN, OTHERS = "numbers", "texts", "dates", "vectors", "unknown", "others"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Roles of columns, by their places.
+
+    `missing` is the error message if there is no label. `features` are columns of numbers or, if `of_vectors`, one
+    column of vectors. Those `beside` are stored with the features; those of them in `texts` only because they are text.
+    """
+
+    label: int | None
+    missing: str
+    features: tuple[int, ...]
+    of_vectors: bool
+    beside: tuple[int, ...]
+    texts: frozenset[int]
+
+
+def roles_of(
+    names: Sequence[str], kinds: Sequence[str], path: Path, where: str = "", label: int | None = None
+) -> Roles:
+    """Which column is what; `label` is that of the labels, if it is certain."""
+    labels = [i for i, name in enumerate(names) if name.lower() in LABEL_NAMES and kinds[i] != VECTORS]
+    if label is not None:
+        labels = [label]
+    elif not labels:
+        # Without a usual name, the only column of text is the label.
+        candidates = [i for i, kind in enumerate(kinds) if kind in (TEXTS, UNKNOWN)]
+        labels = [i for i in candidates if not is_beside(names[i]) and names[i] != THUMBNAIL]
+    label, missing = labels[0] if len(labels) == 1 else None, ""
+    if label is None:
+        several = listing(quoted(names[i]) for i in labels) or "none"
+        missing = (
+            f"{path} must have one column of labels and has {several} among {listing(map(quoted, names))}: "
+            f"rename exactly one column to 'label'{where}."
+        )
+    others = [i for i in range(len(names)) if i != label]
+    vectors = [i for i in others if kinds[i] == VECTORS]
+    vectors = [i for i in vectors if names[i].lower() in FEATURE_NAMES] or vectors
+    if len(vectors) > 1:
+        both = listing(quoted(names[i]) for i in vectors)
+        raise InputError(f"{path} has several columns of lists, {both}: keep one.")
+    # Features by number are f0, f1 and so on, beside files and times or alone.
+    plain = [names[i] for i in others if kinds[i] == NUMBERS and not is_beside(names[i])]
+    numbered, possible = bool(plain) and all(name[-1:].isdigit() for name in plain), set(labels)
+
+    def stands_beside(i: int) -> bool:
+        if names[i] == THUMBNAIL:
+            return kinds[i] == UNKNOWN
+        # Beside a column of vectors, numbers are identifiers and the like.
+        usual = bool(vectors) or i in possible or is_beside(names[i], kinds[i] == NUMBERS and not numbered)
+        return kinds[i] in (TEXTS, DATES) or (kinds[i] == NUMBERS and usual)
+
+    beside = {i for i in others if stands_beside(i)}
+    features = vectors or [i for i in others if i not in beside]
+    texts = {i for i in beside if kinds[i] in (TEXTS, DATES) and i not in possible and not is_beside(names[i])}
+    only = frozenset() if vectors else frozenset(texts)
+    return Roles(label, missing, tuple(features), bool(vectors), tuple(sorted(beside)), only)
+
+
+def is_beside(name: str, of_numbers: bool = False) -> bool:
+    """Whether a column of this name, of texts or of numbers, is stored beside the features.
+
+    Numbers called as a place or time may be features, unless features have no names but numbers.
+    """
+    usual = (*ID_COLUMNS, *TEXT_COLUMNS)
+    return bare(name) in (usual if of_numbers else (*usual, *PLACES, *TIMES))
 
 
 # --- CSV and TSV
@@ -59,14 +131,13 @@ def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> 
     def pieces(rows: int) -> Iterator[Batch]:
         numbered = table.rows()
         for some in slices(n_samples, rows):
-            X = np.empty((some.stop - some.start, table.width))
+            X = np.full((some.stop - some.start, table.width), np.nan)
             for i, (number, row) in enumerate(islice(numbered, len(X))):
                 try:
                     X[i] = table.numbers(row, number)
                 except InputError:
                     if not lenient:
                         raise
-                    X[i] = np.nan
             yield X, None if labels is None else labels[some]
 
     columns, unlabelled = columns_of(beside, n_samples), table.roles.missing
@@ -130,18 +201,18 @@ class _TextTable:
             cells = _split(cells[0])
         try:
             text = "".join(cells)
-            if "_" in text or not text.isascii():
-                # Python would accept 1_000 and digits of other scripts.
-                raise ValueError
-            numbers = list(map(float, cells))
+            # Python would accept 1_000 and digits of other scripts.
+            numbers = list(map(float, cells)) if "_" not in text and text.isascii() else []
         except ValueError:
+            numbers = []
+        if not numbers:
             names = list(compress(self.names, self.are_features))
             place, cell = next((i, cell) for i, cell in enumerate(cells) if not _is_number(cell))
-            name = names[0 if self.roles.of_vectors else place]
             raise InputError(
-                f"{self.path} holds {'text' if cell.strip() else 'nothing'}, not numbers, in column {quoted(name)} "
-                f"(row {number}: {quoted(cell)}): repair or remove it, or extract features from texts first."
-            ) from None
+                f"{self.path} holds {'text' if cell.strip() else 'nothing'}, not numbers, in column "
+                f"{quoted(names[0 if self.roles.of_vectors else place])} (row {number}: {quoted(cell)}): repair "
+                "or remove it, or extract features from texts first."
+            )
         if len(numbers) != (self.width or len(numbers)):
             raise InputError(
                 f"{self.path} has {len(numbers)} features in row {number} of the data, but its first row has "
@@ -151,8 +222,8 @@ class _TextTable:
 
     def scan(self) -> tuple[int, np.ndarray | None, dict[str, list[str]]]:
         """The number of rows, their labels, and the columns beside the features."""
-        texts, number, label = [], 0, self.roles.label
-        distinct: dict[str, str] = {}
+        codes, number, label = list[int](), 0, self.roles.label
+        classes: dict[str, int] = {}
         beside: dict[int, list[str]] = {column: [] for column in self.roles.beside if column != self.counter}
         for number, row in self.rows():
             if self.counter is not None and row[self.counter] not in (str(number - 1), str(number)):
@@ -170,17 +241,16 @@ class _TextTable:
                 text = row[label].strip()
                 if not text and not self.lenient:
                     raise InputError(f"{self.path} has no label in row {number} of the data: give every sample one.")
-                texts.append(distinct.setdefault(text, text))
+                codes.append(classes.setdefault(text, len(classes)))
         columns = {self.names[column]: values for column, values in beside.items()}
-        return number, None if label is None else _labels(texts, self.path), columns
+        return number, None if label is None else _labels(classes, codes, self.path), columns
 
 
-def _labels(texts: list[str], path: Path) -> np.ndarray:
-    """Labels (samples,) from their texts."""
-    codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-    labels = labels_from_text(list(codes), path)
-    check_size(path, len(texts) * labels.itemsize, "labels")
-    return labels[[codes[text] for text in texts]]
+def _labels(classes: dict[str, int], codes: list[int], path: Path) -> np.ndarray:
+    """Labels (samples,) from their distinct texts and the code of each sample."""
+    labels = labels_from_text(list(classes), path)
+    check_size(path, len(codes) * labels.itemsize, "labels")
+    return labels[codes]
 
 
 def _separator(path: Path) -> str:
@@ -234,11 +304,10 @@ def read_label_lines(path: Path) -> np.ndarray:
         raise InputError(f"{path} must have one column, the labels: remove the others.")
     texts = [row[0].strip() for row in rows]
     texts = texts[1:] if texts and texts[0].lower() in LABEL_NAMES else texts
-    if not all(texts):
-        raise InputError(f"{path} has no label for sample {texts.index('') + 1}: give every sample a label.")
-    if not texts:
-        raise InputError(f"{path} holds no labels: write one per line.")
-    return _labels(texts, path)
+    if not texts or not all(texts):
+        raise InputError(f"{path} has no label for sample {(*texts, '').index('') + 1}: give every sample a label.")
+    classes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    return _labels(classes, [classes[text] for text in texts], path)
 
 
 def write_text(path: Path, content: Content) -> None:
@@ -246,7 +315,7 @@ def write_text(path: Path, content: Content) -> None:
 
     If not all other columns can be told from features by their names, one column holds all features.
     """
-    beside = {name: values for name, values in content.columns.items() if name != THUMBNAIL}
+    beside = [name for name in content.columns if name != THUMBNAIL]
     others = [name for name in beside if not is_beside(name)]
     taken = [name for name in beside if name.lower() in (*LABEL_NAMES, *FEATURE_NAMES)]
     if taken or (others and not content.classes):
@@ -258,17 +327,15 @@ def write_text(path: Path, content: Content) -> None:
     wrong = next((label for label in classes if not label or label != label.strip() or "\0" in label), None)
     if wrong is not None:
         raise InputError(f"{path} cannot hold the label {quoted(wrong)}, blanks around it or NUL: rename it.")
-    first = 0
     try:
         with replace_file(path) as file, cell_writer(file, _separator(path)) as write:
-            for X, codes in content.batches():
-                some = slice(first, first + len(X))
-                first = some.stop
-                columns: Columns = {name: [_cell(x, path) for x in values[some]] for name, values in beside.items()}
-                if classes:
-                    columns[_LABEL] = [classes[code] for code in codes.tolist()]
+            for batch in content.batches():
+                X = batch.X
                 if X.dtype.kind in "iu" and (X.max() > _LARGEST_INTEGER or X.min() < -_LARGEST_INTEGER):
                     raise InputError(f"{path} cannot hold integers above 2**53, read as floats: pass dtype='float64'.")
+                columns: dict[str, Any] = {name: [_cell(x, path) for x in batch.columns[name]] for name in beside}
+                if classes:
+                    columns[_LABEL] = [classes[code] for code in batch.y]
                 numbers = X if X.dtype.kind in "iu" else X.astype(np.float64)
                 features = {f"f{i}": column for i, column in enumerate(numbers.T.tolist())}
                 write(columns | ({_FEATURES: numbers.tolist()} if others else features))
@@ -294,25 +361,20 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
     with one_sentence(path, "Parquet file"):
         table = _Parquet(path)
         first = next(table.features(rows=1))
-        n_samples, width = table.n_samples, first.shape[1]
         # As long as the longest numbers: features are converted to these.
-        check_size(path, 8 * n_samples * (width + 1), "columns")
-        labels = None
-        if table.label is not None:
-            codes, classes = table.labels()
-            labels = label_array(classes, "its labels", path)
-            check_size(path, n_samples * labels.itemsize, "labels")
-        columns = columns_of(table.columns(), n_samples)
+        check_size(path, 8 * table.n_samples * (first.shape[1] + 1), "columns")
+        labels, beside = table.labels(), table.columns()
     about = json_object((table.schema.metadata or {}).get(_HEADER, b"")) or {}
 
     def pieces(_: int) -> Iterator[Batch]:
         start = 0
         with one_sentence(path, "Parquet file"):
             for X in table.features():
-                yield X, None if labels is None else labels[codes[start : start + len(X)]]
+                yield X, None if labels is None else labels[start : start + len(X)]
                 start += len(X)
 
-    return FeatureSource(path, n_samples, width, first.dtype, pieces, about, columns, table.roles.missing)
+    columns, unlabelled = columns_of(beside, table.n_samples), table.roles.missing
+    return FeatureSource(path, table.n_samples, first.shape[1], first.dtype, pieces, about, columns, unlabelled)
 
 
 class _Parquet:
@@ -322,24 +384,20 @@ class _Parquet:
         self.pa, self.path = pyarrow(), path
         with self._opened() as file:
             self.schema, self.n_samples = file.schema_arrow, file.metadata.num_rows
-        if self.n_samples <= 0:
-            raise InputError(f"{path} holds no samples: store at least one.")
         self.names = [name for name in self.schema.names if not name.startswith(_INDEX)]
-        if len(set(self.names)) < len(self.names):
-            raise InputError(f"{path} has two columns with the same name: rename one.")
-        kinds = [self._kind(self.schema.field(name).type) for name in self.names]
+        if self.n_samples <= 0 or len(set(self.names)) < len(self.names) or not all(self.names):
+            raise InputError(f"{path} holds no samples, or columns without names of their own: write it again.")
+        types = [self.schema.field(name).type for name in self.names]
+        kinds = list(map(self._kind, types))
         is_ours = _HEADER in (self.schema.metadata or {}) and _LABEL in self.names
         self.roles = roles_of(self.names, kinds, path, label=self.names.index(_LABEL) if is_ours else None)
-        self.label = None if self.roles.label is None else self.names[self.roles.label]
         for i in self.roles.features:
-            kind, name = self.schema.field(self.names[i]).type, self.names[i]
-            holds = f"{path} holds {on_one_line(str(kind), 60)} in column {quoted(name)}"
-            if self.roles.of_vectors and self._kind(kind.value_type) != NUMBERS:
-                raise InputError(f"{holds}: store lists of numbers.")
-            if not self.roles.of_vectors and (kinds[i] != NUMBERS or self.pa.types.is_dictionary(kind)):
-                raise InputError(f"{holds}, not numbers: remove the column, or extract features from it first.")
-            if not name or name.startswith("Unnamed: "):
-                raise InputError(f"{path} has a column without a name: name it or remove it.")
+            numbers = self._kind(types[i].value_type) if self.roles.of_vectors else kinds[i]
+            if numbers != NUMBERS or self.pa.types.is_dictionary(types[i]):
+                raise InputError(
+                    f"{path} holds {on_one_line(str(types[i]), 60)} in column {quoted(self.names[i])}, not numbers: "
+                    "remove the column, or extract features from it first."
+                )
         if not self.roles.features:
             raise InputError(
                 f"{path} has no column of features among {listing(map(quoted, self.names))}: add a column of lists, or "
@@ -405,13 +463,16 @@ class _Parquet:
         numbers: np.ndarray = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
         return numbers
 
-    def labels(self) -> tuple[np.ndarray, list[Any]]:
-        """Codes of labels (samples,), and labels by code."""
-        codes, classes, first, name = [], dict[Any, int](), 0, str(self.label)
+    def labels(self) -> np.ndarray | None:
+        """Labels (samples,), if there are any."""
+        if self.roles.label is None:
+            return None
+        name = self.names[self.roles.label]
         kind = self._kind(self.schema.field(name).type)
         if kind not in (NUMBERS, TEXTS, UNKNOWN):
             held = on_one_line(str(self.schema.field(name).type), 60)
             raise InputError(f"{self.path} has labels of type {held} in {quoted(name)}: use strings or integers.")
+        codes, classes, first = [], dict[Any, int](), 0
         # Each text once, and not for each row.
         for batch in self._batches([name], texts=[name] if kind != NUMBERS else []):
             column = batch.column(0)
@@ -422,22 +483,24 @@ class _Parquet:
             numbers = np.array([classes.setdefault(x, len(classes)) for x in values.to_pylist()], np.int64)
             codes.append(numbers[column.indices.to_numpy(zero_copy_only=False)])
             first += len(batch)
-        return np.concatenate(codes), list(classes)
+        labels = label_array(list(classes), "its labels", self.path)
+        check_size(self.path, self.n_samples * labels.itemsize, "labels")
+        return labels[np.concatenate(codes)]
 
     def columns(self) -> dict[str, Lazy]:
         """The columns beside the features by name, as text; missing values are empty."""
-        texts: dict[str, list[Any]] = {self.names[i]: [] for i in self.roles.beside}
-        size = 0
-        for batch in self._batches(list(texts)) if texts else ():
-            for name, blocks in texts.items():
-                column = batch.column(name)
-                column = column.dictionary_decode() if self.pa.types.is_dictionary(column.type) else column
-                kind = self.pa.large_binary() if name == THUMBNAIL else self.pa.large_string()
-                blocks.append(self.pa.compute.fill_null(column.cast(kind), self.pa.scalar("").cast(kind)))
+        pa, size, columns = self.pa, 0, {}
+        for name in (self.names[i] for i in self.roles.beside):
+            kind, blocks = pa.large_binary() if name == THUMBNAIL else pa.large_string(), []
+            for batch in self._batches([name]):
+                column = batch.column(0)
+                column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+                blocks.append(pa.compute.fill_null(column.cast(kind), pa.scalar("").cast(kind)))
                 blocks[-1].validate(full=True)
                 size += blocks[-1].nbytes
-            check_size(self.path, size, "columns beside the features")
-        return {name: _texts(self.pa.concat_arrays(blocks)) for name, blocks in texts.items()}
+                check_size(self.path, size, "columns beside the features")
+            columns[name] = _texts(pa.concat_arrays(blocks))
+        return columns
 
     def _refuse_missing(self, values: Any, first: int, width: int = 1) -> None:
         """Raise if an array of rows with `width` values, the first with number `first`, has missing values."""
@@ -458,22 +521,20 @@ def write_parquet(path: Path, content: Content) -> None:
         raise InputError(f"{path} already has a column {quoted(taken)} of its own: rename the other.")
     kinds = {name: pa.binary() if name == THUMBNAIL else pa.string() for name in content.columns}
     if content.classes:
-        kinds[_LABEL] = pa.string() if content.label_type == "str" else pa.from_numpy_dtype(content.class_array.dtype)
+        classes = pa.array(content.classes, pa.uint64() if content.is_long else None)
+        kinds[_LABEL] = classes.type
     kinds[_FEATURES] = pa.list_(pa.from_numpy_dtype(content.dtype), content.shape[1])
     fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
     schema = pa.schema(fields, metadata={_HEADER: json.dumps(content.about)})
-    first = 0
     with replace_file(path) as file:
         try:
             with pa.parquet.ParquetWriter(file, schema, use_dictionary=[_LABEL], write_page_checksum=True) as writer:
-                for X, codes in content.batches():
-                    some = slice(first, first + len(X))
-                    columns = [pa.array(list(values[some]), kinds[name]) for name, values in content.columns.items()]
+                for batch in content.batches():
+                    columns = [pa.array(list(values), kinds[name]) for name, values in batch.columns.items()]
                     if content.classes:
-                        columns.append(pa.array(content.class_array[codes].tolist(), kinds[_LABEL]))
-                    flat = pa.array(np.ascontiguousarray(X).reshape(-1))
-                    columns.append(pa.FixedSizeListArray.from_arrays(flat, X.shape[1]))
+                        columns.append(classes.take(pa.array(batch.y)))
+                    flat = pa.array(np.ascontiguousarray(batch.X).reshape(-1))
+                    columns.append(pa.FixedSizeListArray.from_arrays(flat, batch.X.shape[1]))
                     writer.write_batch(pa.record_batch(columns, schema=schema))
-                    first = some.stop
         except (pa.ArrowException, UnicodeEncodeError) as error:
             raise InputError(f"{path} cannot hold these features ({error}): write .safetensors instead.") from None

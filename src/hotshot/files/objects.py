@@ -14,6 +14,7 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, write_json
 from hotshot.files.opening import json_object, opened
+from hotshot.files.opening import need as need
 from hotshot.formatting import on_one_line
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
@@ -159,12 +160,6 @@ def read_folder(path: Path, read: Callable[[], Content]) -> Content:
         except InputError:
             if identity() == before:
                 raise
-
-
-def need(condition: Any, what: str) -> None:
-    """Raise unless the condition holds; ``refuse_damage`` turns it into a sentence."""
-    if not condition:
-        raise ValueError(what)
 
 
 @contextmanager

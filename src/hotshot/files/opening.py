@@ -17,17 +17,16 @@ import numpy as np
 from hotshot.arrays import check_features
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files.samples import FeatureSource, Samples
-from hotshot.formatting import listing, printable, quoted, readable_size, reason
+from hotshot.formatting import listing, on_one_line, printable, quoted, readable_size, reason
 from hotshot.labels import check_labels
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Compressed features shrink by a small factor, a bomb by a thousand and more.
 MOST_EXPANSION, ALWAYS_ALLOWED = 200, 2**28
-# The first bytes of every file of a format.
-NPY, HDF5, PARQUET, MATLAB = b"\x93NUMPY", b"\x89HDF\r\n\x1a\n", b"PAR1", b"MATLAB 5.0 MAT-file"
 # A pickle that begins with it, as torch before 1.6 wrote.
-TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+_TEXT = ("feature_tables.open_text", "feature_tables.write_text")
 # Wherever these are found instead of features, this is what to say.
 _REFUSED = (
     (b"\x1f\x8b", "is compressed with gzip", "unpack it with gunzip"),
@@ -79,6 +78,12 @@ def json_object(text: str | bytes, **options: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def need(condition: Any, what: str) -> None:
+    """Raise unless the condition holds; `one_sentence` and `refuse_damage` turn it into a sentence."""
+    if not condition:
+        raise ValueError(what)
+
+
 def damaged(what: str) -> InputError:
     """The error for a damaged file, with what to do about it."""
     return InputError(f"{what}: copy or download it again.")
@@ -92,7 +97,8 @@ def one_sentence(name: str | Path, what: str) -> Iterator[None]:
     except (HotshotError, MemoryError):
         raise
     except Exception as error:
-        raise damaged(f"{name} is not a valid {what}, {reason(error, 100)}") from None
+        said = on_one_line(str(error), 100).rstrip(".") if type(error) is ValueError else reason(error, 100)
+        raise damaged(f"{name} is not a valid {what}, {said}") from None
 
 
 def most_bytes(path: Path) -> int:
@@ -119,39 +125,44 @@ class Format:
 
     `start` are the first bytes of every such file, if fixed; otherwise `suffixes` identify the format. `open` takes a
     path and the name of a part, or None, and returns a FeatureSource; files may hold several sets of samples only if
-    `has_parts` is true. `write` takes a path and a `Content`; None if hotshot does not write the format.
+    `has_parts` is true. `write` takes a path and a `Content`; None if hotshot does not write the format. Functions of
+    this package may be given as "module.function".
     """
 
     name: str
     suffixes: tuple[str, ...]
-    open: Callable[..., FeatureSource]
-    write: Callable[..., None] | None = None
+    open: str | Callable[..., FeatureSource]
+    write: str | Callable[..., None] | None = None
     start: bytes = b""
     has_parts: bool = True
 
 
-def _later(module: str, function: str) -> Callable[..., Any]:
-    """A function of a module that is imported only when a file needs it."""
-    return lambda *args, **named: getattr(importlib.import_module(f"hotshot.files.{module}"), function)(*args, **named)
-
-
-_OPEN_NPY, _WRITE_NPY = _later("arrays_files", "open_npy"), _later("arrays_files", "write_npy")
-_OPEN_NPZ, _WRITE_NPZ = _later("arrays_files", "open_npz"), _later("arrays_files", "write_npz")
-_OPEN_NATIVE, _WRITE_NATIVE = _later("tensors", "open_features"), _later("tensors", "write_features")
-_OPEN_TEXT, _WRITE_TEXT = _later("feature_tables", "open_text"), _later("feature_tables", "write_text")
-_OPEN_PARQUET, _WRITE_PARQUET = _later("feature_tables", "open_parquet"), _later("feature_tables", "write_parquet")
 FORMATS = {
-    "safetensors": Format("safetensors file", (".safetensors",), _OPEN_NATIVE, _WRITE_NATIVE),
-    "npz": Format(".npz file", (".npz",), _OPEN_NPZ, _WRITE_NPZ),
-    "npy": Format(".npy file", (".npy",), _OPEN_NPY, _WRITE_NPY, NPY, has_parts=False),
-    "csv": Format("CSV file", (".csv",), _OPEN_TEXT, _WRITE_TEXT, has_parts=False),
-    "tsv": Format("TSV file", (".tsv", ".txt"), _OPEN_TEXT, _WRITE_TEXT, has_parts=False),
-    "parquet": Format("Parquet file", (".parquet",), _OPEN_PARQUET, _WRITE_PARQUET, PARQUET, has_parts=False),
-    "torch": Format("torch file", (".pt", ".pth"), _later("pickles", "open_torch"), start=TORCH),
-    "matlab": Format("MATLAB file", (".mat",), _later("arrays_files", "open_matlab"), start=MATLAB),
-    "hdf5": Format("HDF5 file", (".h5", ".hdf5"), _later("arrays_files", "open_hdf5"), start=HDF5),
-    "pickle": Format("pickle", (".plk", ".pkl", ".pickle", ".p"), _later("pickles", "open_pickle")),
-}
+    "safetensors": Format("safetensors file", (".safetensors",), "tensors.open_features", "tensors.write_features"),
+    "npz": Format(".npz file", (".npz",), "named_arrays.open_npz", "named_arrays.write_npz"),
+    "npy": Format(
+        ".npy file", (".npy",), "named_arrays.open_npy", "named_arrays.write_npy", b"\x93NUMPY", has_parts=False
+    ),
+    "csv": Format("CSV file", (".csv",), _TEXT[0], _TEXT[1], has_parts=False),
+    "tsv": Format("TSV file", (".tsv", ".txt"), _TEXT[0], _TEXT[1], has_parts=False),
+    "parquet": Format(
+        "Parquet file", (".parquet",), "feature_tables.open_parquet", "feature_tables.write_parquet", b"PAR1",
+        has_parts=False,
+    ),
+    "torch": Format("torch file", (".pt", ".pth"), "child_readers.open_torch", start=_TORCH),
+    "matlab": Format("MATLAB file", (".mat",), "child_readers.open_matlab", start=b"MATLAB 5.0 MAT-file"),
+    "hdf5": Format("HDF5 file", (".h5", ".hdf5"), "child_readers.open_hdf5", start=b"\x89HDF\r\n\x1a\n"),
+    "pickle": Format("pickle", (".plk", ".pkl", ".pickle", ".p"), "child_readers.open_pickle"),
+}  # fmt: skip
+
+
+def function_of(place: str | Callable[..., Any]) -> Callable[..., Any]:
+    """A function, or the one of this place, whose module is imported only when a file needs it."""
+    if callable(place):
+        return place
+    module, function = place.split(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"hotshot.files.{module}"), function)
+    return found
 
 
 def by_suffix(path: Path) -> Format | None:
@@ -199,7 +210,7 @@ def read_features(
     source = open_features(path, part=part, labels=labels, labelled=labelled)
     try:
         X, y = source.read()
-        if X.dtype == np.float64 and sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
+        if X.dtype == np.float64 and sniff(source.path).open == _TEXT[0]:
             # Float32 if that changes no number, as if it was written from float32.
             with np.errstate(over="ignore"):
                 short = X.astype(np.float32)
@@ -256,18 +267,22 @@ def open_features(
     form = sniff(path)
     if part is not None and not form.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
+    options: dict[str, Any] = {"lenient": True} if lenient and form.open == _TEXT[0] else {}
+    if labels is not None and form is not FORMATS["npy"]:
+        raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
     if labels is not None:
-        if form is not FORMATS["npy"]:
-            raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
-        source = form.open(path, None, Path(labels))
-    else:
-        source = form.open(path, part, **({"lenient": True} if lenient and form.open is _OPEN_TEXT else {}))
+        options["labels"] = Path(labels)
+    source: FeatureSource = function_of(form.open)(path, part, **options)
     if labelled and source.unlabelled:
         raise InputError(source.unlabelled)
-    width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
-    # As floats, which few consumers do without.
-    check_size(source.path, source.n_samples * source.n_features * width, "features, as floats,")
+    check_size_as_floats(source)
     return source
+
+
+def check_size_as_floats(source: FeatureSource) -> None:
+    """Refuse features that unpack to too much as floats, which few consumers do without."""
+    width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
+    check_size(source.path, source.n_samples * source.n_features * width, "features, as floats,")
 
 
 def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +12,18 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.formatting import listing, on_one_line, quoted
 
 # Rows that a stream takes from a file at once.
 ROWS_AT_ONCE = 2**13
 # Columns with a meaning; all others keep the names that they have in the file.
 ID, TEXT, THUMBNAIL = "id", "text", "thumbnail"
+# Columns of these names say where a row comes from. Names are compared without case, signs and units: `Start (s)` is
+# start.
+ID_COLUMNS = ("id", "ids")
+TEXT_COLUMNS = ("text", "texts", "sentence", "question", "query", "utterance")
+PLACES = ("file", "filename", "filepath", "path", "recording", "key", "sourceid")
+TIMES = ("start", "starttime", "begintime", "end", "endtime", "time", "offset", "timestamp")
 
 # Features (rows, V) and labels (rows,), which are None where a file has none.
 Batch = tuple[np.ndarray, Any]
@@ -28,6 +36,19 @@ class SeveralPartsError(InputError):
     def __init__(self, message: str, parts: Iterable[str]) -> None:
         super().__init__(message)
         self.parts = tuple(parts)
+
+
+def choose_part(parts: Mapping[str, Any], part: str | None, path: Path) -> Any:
+    """The requested set of samples, or the only one."""
+    if part is None and len(parts) > 1:
+        raise SeveralPartsError(
+            f"{path} holds several sets of samples, {listing(map(quoted, parts))}: "
+            f"choose one, for example {path.name}:{on_one_line(next(iter(parts)), 60)}.",
+            parts,
+        )
+    if part is not None and part not in parts:
+        raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, parts))}.")
+    return next(iter(parts.values())) if part is None else parts[part]
 
 
 class Lazy(Sequence[Any]):
@@ -123,6 +144,32 @@ def some_of(values: Any, rows: Any, numbers: np.ndarray) -> Any:
     if isinstance(rows, slice) or isinstance(values, np.ndarray):
         return values[rows]
     return [values[row] for row in numbers.tolist()]
+
+
+def bare(name: str) -> str:
+    """The name of a column, normalised for comparison with the names above."""
+    return re.sub(r"\([^)]*\)|[^a-z0-9]", "", name.lower())
+
+
+def columns_of(columns: Columns, n_samples: int) -> dict[str, Sequence[Any]]:
+    """Columns with `id` and `text` under these names; without an id, places and times together are it."""
+    columns = dict(columns)
+    usual: dict[str, Sequence[Any]] = {}
+    for role, names in ((ID, ID_COLUMNS), (TEXT, TEXT_COLUMNS)):
+        called = {bare(name): name for name in reversed(columns) if name != THUMBNAIL}
+        name = next((called[n] for n in names if n in called), None)
+        if name is not None:
+            usual[role] = columns.pop(name)
+    places, times = ([columns[n] for n in columns if bare(n) in names] for names in (PLACES, TIMES))
+
+    def made(row: int) -> str:
+        """`XC123.wav 3.0-6.0`."""
+        parts = [*(values[row] for values in places), "-".join(values[row] for values in times)]
+        return " ".join(part for part in parts if part)
+
+    if ID not in usual and (places or times):
+        usual = {ID: Lazy(made, range(n_samples)), **usual}
+    return {**usual, **columns}
 
 
 @dataclass(frozen=True)

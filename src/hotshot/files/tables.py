@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable, replace_file
+from hotshot.files.named_arrays import LABEL_NAMES
 from hotshot.files.opening import json_object, opened
-from hotshot.files.roles import LABEL_NAMES
 from hotshot.formatting import did_you_mean, listing, quoted
 
 STDIN, STDIN_NAME = "-", "Standard input"

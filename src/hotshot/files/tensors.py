@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.opening import check_size, damaged, json_object, map_bytes
-from hotshot.files.roles import columns_of, features_from_arrays, label_array
-from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, FeatureSource, Lazy, in_memory
+from hotshot.files.named_arrays import features_from_arrays, label_array
+from hotshot.files.opening import check_size, json_object, map_bytes, need, one_sentence
+from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, FeatureSource, Lazy, columns_of, in_memory
 from hotshot.formatting import quoted, readable_size
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ DTYPES |= {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "UIF" for s
 # Brain floats have no NumPy type: they are mapped as the integers that hold their bits.
 BRAIN_FLOAT = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-# The library's own limit, and NumPy's.
-LONGEST_HEADER, MOST_DIMENSIONS = 100_000_000, 64
+# The library's own limit.
+LONGEST_HEADER = 100_000_000
 ALIGNMENT = 8
 
 FORMAT, VERSION = "hotshot features", 2
@@ -68,64 +67,41 @@ class TensorFile:
 
 def map_tensors(path: str | Path) -> TensorFile:
     """All tensors of a file without reading their numbers; raises unless the file matches its header."""
-    path = Path(path)
-    if os.path.isfile(path) and path.stat().st_size < 8:
-        raise _damaged(path, "its header is longer than the file")
     content = map_bytes(path)
-    size, start = len(content), 8 + int.from_bytes(content[:8], "little")
-    if start > min(size, LONGEST_HEADER + 8):
-        raise _damaged(path, "its header is longer than the file")
-    header = json_object(content[8:start], object_pairs_hook=_without_repeats)
-    if header is None:
-        raise _damaged(path, "its header is not a JSON object, or repeats a name")
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise _damaged(path, "its metadata is not text")
-    numbers: np.ndarray = np.ndarray(size, np.uint8, content)
-    entries = {name: _entry(entry, name, path) for name, entry in header.items()}
-    tensors, end = {}, 0
-    for name, (dtype, shape, first, last) in sorted(entries.items(), key=lambda item: item[1][2:]):
-        if first != end:
-            raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
-        end = last
-        if start + last > size:
-            raise damaged(f"{path} is truncated, it has {size} bytes and tensor {name!r:.80} ends at {start + last}")
-        tensors[name] = numbers[start + first : start + last].view(dtype).reshape(shape)
-    if start + end != size:
-        raise _damaged(path, f"{size - start - end} bytes belong to no tensor")
+    with one_sentence(path, "safetensors file"):
+        start = 8 + int.from_bytes(content[:8], "little")
+        need(start <= min(len(content), LONGEST_HEADER + 8), "its header is longer than the file")
+        header = json_object(content[8:start], object_pairs_hook=_without_repeats)
+        if header is None:
+            raise ValueError("its header is not a JSON object, or repeats a name")
+        metadata = header.pop("__metadata__", {})
+        need(all(isinstance(text, str) for text in metadata.values()), "its metadata is not text")
+        numbers = np.frombuffer(content, np.uint8, offset=start)
+        tensors, end = {}, 0
+        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            first, last = entry["data_offsets"]
+            need(first == end <= last, f"tensor {name!r:.80} has invalid offsets: it overlaps another or leaves a gap")
+            need(
+                last <= len(numbers), f"it is truncated: tensor {name!r:.80} ends {last - len(numbers)} bytes after it"
+            )
+            tensors[name] = numbers[first:last].view(_dtype(entry["dtype"], name, path)).reshape(entry["shape"])
+            need(tensors[name].shape == tuple(entry["shape"]), f"tensor {name!r:.80} has an invalid shape")
+            end = last
+        need(end == len(numbers), f"{len(numbers) - end} bytes belong to no tensor")
     brain_floats = frozenset(name for name, entry in header.items() if entry["dtype"] == BRAIN_FLOAT)
     return TensorFile({name: tensors[name] for name in header}, metadata, brain_floats)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a name is repeated")
+    need(len({name for name, _ in pairs}) == len(pairs), "a name is repeated")
     return dict(pairs)
 
 
-def _entry(entry: Any, name: str, path: Path) -> tuple[np.dtype, tuple[int, ...], int, int]:
-    """Type, shape, start and end of a tensor."""
-    entry = entry if isinstance(entry, dict) else {}
-    offsets, shape, kind = entry.get("data_offsets"), entry.get("shape"), entry.get("dtype")
-    if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise _damaged(path, f"tensor {name!r:.80} has invalid offsets")
+def _dtype(kind: Any, name: str, path: str | Path) -> str:
     code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
     if code is None:
-        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
-    dtype = np.dtype(code)
-    # NumPy refuses shapes that would be too large if they were not empty.
-    valid = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
-    if not valid or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
-        raise _damaged(path, f"tensor {name!r:.80} does not have the size of its shape")
-    return dtype, tuple(shape), *offsets
-
-
-def _are_counts(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
-
-
-def _damaged(path: Path, what: str) -> InputError:
-    return damaged(f"{path} is not a valid safetensors file, {what}")
+        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r:.80}: store it as float16 or float32.")
+    return code
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
@@ -172,47 +148,47 @@ def open_features(path: Path, part: str | None) -> FeatureSource:
         raise InputError(f"{path} holds {quoted(min(file.brain_floats))} in bfloat16: store it as float16 or float32.")
     if _KEY not in file.metadata:
         return features_from_arrays(file.tensors, path, part=part)
-    header = json_object(file.metadata[_KEY])
-    if header is None:
-        raise _invalid(path, "its header is not JSON")
-    name, _, version = str(header.get("format")).rpartition(" ")
-    if name != FORMAT or not version.isdecimal():
-        given = quoted(str(header.get("format")))
-        raise InputError(f"{path} is a file of hotshot without features, its format is {given}: pass a feature file.")
-    if int(version[:9]) > VERSION:
-        raise InputError(
-            f"{path} has version {version[:9]} of hotshot's feature format, and this hotshot reads up to {VERSION}: "
-            "install a newer hotshot."
-        )
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
-    X, codes = file.tensors.get("X"), file.tensors.get("y")
-    if X is None or (codes is None and "classes" in header):
-        raise _invalid(path, "features X or label codes y are missing")
-    if X.ndim != 2 or 0 in X.shape:
-        raise _invalid(path, f"its features have shape {X.shape}, not (samples, features)")
-    about = {name: value for name, value in header.items() if name not in _STRUCTURE}
-    columns = columns_of(dict(_columns(file, len(X), path)), len(X))
-    if codes is None:
-        missing = f"{path} has no labels: write it again with labels, or use it where none are needed."
-        return in_memory(path, X, None, about, columns, missing)
-    labels = _labels(codes, header, len(X), path)
-    return in_memory(path, X, lambda some: labels[codes[some]], about, columns)
+    return native_features(file, path)
 
 
-def _labels(codes: np.ndarray, header: dict[str, Any], n_samples: int, path: Path) -> np.ndarray:
-    """Labels by code."""
-    if codes.shape != (n_samples,) or codes.dtype.kind not in "iu":
-        raise _invalid(path, f"its {n_samples} samples do not match its label codes {codes.shape} {codes.dtype}")
-    classes, kind = header.get("classes"), header.get("label_type")
-    wanted = _TYPES.get(kind) if isinstance(kind, str) else None
-    if not isinstance(classes, list) or not classes or any(type(label) is not wanted for label in classes):
-        raise _invalid(path, f"its classes are not a list of {kind}")
-    if int(codes.min()) < 0 or int(codes.max()) >= len(classes):
-        raise _invalid(path, f"it has {len(classes)} classes and label codes from {codes.min()} to {codes.max()}")
+def native_features(file: TensorFile, path: Path) -> FeatureSource:
+    """Features and labels in the native form."""
+    header = json_object(file.metadata[_KEY]) or {}
+    name, _, version = str(header.get("format")).rpartition(" ")
+    if name != FORMAT or version not in map(str, range(1, VERSION + 1)):
+        given = quoted(str(header.get("format")))
+        raise InputError(
+            f"{path} is no feature file of version 1 to {VERSION}, its format is {given}: pass a feature file, or "
+            "install a newer hotshot."
+        )
+    with one_sentence(path, "feature file"):
+        X, codes = file.tensors.get("X"), file.tensors.get("y")
+        if X is None or (codes is None and "classes" in header):
+            raise ValueError("features X or label codes y are missing")
+        need(X.ndim == 2 and 0 not in X.shape, f"its features have shape {X.shape}, not (samples, features)")
+        about = {name: value for name, value in header.items() if name not in _STRUCTURE}
+        columns = columns_of(dict(_columns(file, len(X), path)), len(X))
+        labels = None if codes is None else _labels(codes, header, len(X), path)
+    missing = "" if labels else f"{path} has no labels: write it again with labels, or use it where none are needed."
+    return in_memory(path, X, labels, about, columns, missing)
+
+
+def _labels(codes: np.ndarray, header: dict[str, Any], n_samples: int, path: Path) -> Any:
+    """Labels of some rows."""
+    fits = codes.shape == (n_samples,) and codes.dtype.kind in "iu"
+    need(fits, f"its {n_samples} samples do not match its label codes {codes.shape} {codes.dtype}")
+    classes, kind = header["classes"], _TYPES[header["label_type"]]
+    need(
+        isinstance(classes, list) and set(map(type, classes)) == {kind},
+        f"its classes are not a list of {kind.__name__}",
+    )
+    low, high = int(codes.min()), int(codes.max())
+    need(low >= 0 and high < len(classes), f"it has {len(classes)} classes and label codes from {low} to {high}")
     labels = label_array(classes, "its header", path)
-    check_size(path, len(codes) * labels.itemsize, "labels")
-    return labels
+    check_size(path, n_samples * labels.itemsize, "labels")
+    return lambda some: labels[codes[some]]
 
 
 def _columns(file: TensorFile, n_samples: int, path: Path) -> Iterator[tuple[str, Lazy]]:
@@ -222,38 +198,39 @@ def _columns(file: TensorFile, n_samples: int, path: Path) -> Iterator[tuple[str
         if key == f"{_COLUMN}{name}{_OFFSETS}":
             data = file.tensors.get(f"{_COLUMN}{name}{_DATA}")
             if data is None:
-                raise _invalid(path, f"it lacks the tensor {_COLUMN}{name!r:.60}{_DATA}")
+                raise ValueError(f"it lacks the tensor {_COLUMN}{name!r:.60}{_DATA}")
             yield name, _unpacked(data, offsets, n_samples, name, path)
-
-
-def _invalid(path: Path, what: str) -> InputError:
-    return damaged(f"{path} is not a valid feature file, {what}")
 
 
 def _unpacked(data: np.ndarray, offsets: np.ndarray, n_samples: int, name: str, path: Path) -> Lazy:
     what = f"it holds {quoted(name)} of the samples"
-    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.shape != (n_samples + 1,):
-        raise _invalid(path, f"{what} in the wrong form or number")
-    if offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
-        raise _invalid(path, f"{what} with invalid offsets")
+    form = data.dtype, data.ndim, offsets.dtype, offsets.shape
+    need(form == (np.uint8, 1, np.int64, (n_samples + 1,)), f"{what} in the wrong form or number")
+    in_order = offsets[0] == 0 and offsets[-1] == len(data) and (offsets[1:] >= offsets[:-1]).all()
+    need(in_order, f"{what} with invalid offsets")
     _check_length(int((offsets[1:] - offsets[:-1]).max()), name, path)
     view = memoryview(data)  # type: ignore[arg-type]
     if name == THUMBNAIL:
         return Lazy(lambda row: bytes(view[offsets[row] : offsets[row + 1]]), range(n_samples))
     starts = offsets[:-1][offsets[:-1] < len(data)]
+    # No text starts within a character.
+    is_valid = not ((data[starts] & 0xC0) == 0x80).any()
     try:
-        # No text starts within a character.
-        if ((data[starts] & 0xC0) == 0x80).any():
-            raise ValueError
         for some in slices(n_samples, ROWS_AT_ONCE):
             str(view[offsets[some.start] : offsets[some.stop]], "utf-8")
-    except ValueError:
-        raise _invalid(path, f"{what} that is not UTF-8") from None
+    except UnicodeDecodeError:
+        is_valid = False
+    need(is_valid, f"{what} that is not UTF-8")
     return Lazy(lambda row: str(view[offsets[row] : offsets[row + 1]], "utf-8"), range(n_samples))
 
 
 def write_features(path: Path, content: Content) -> None:
     """Write features in the native form."""
+    write_tensors(path, *native_form(path, content))
+
+
+def native_form(path: Path, content: Content) -> tuple[dict[str, np.ndarray | Stream], dict[str, str]]:
+    """The tensors and the metadata of features; error messages call the file `path`."""
     # Readers of the first version need labels, and leave alone all other columns.
     header: dict[str, Any] = {**content.about, "format": f"{FORMAT} {1 if content.classes else VERSION}"}
     offsets = {name: _offsets(values, name, path) for name, values in content.columns.items()}
@@ -267,7 +244,7 @@ def write_features(path: Path, content: Content) -> None:
     for name, values in content.columns.items():
         stream = Stream((int(offsets[name][-1]),), np.dtype(np.uint8), _bytes(values, name, path))
         tensors[f"{_COLUMN}{name}{_DATA}"] = stream
-    write_tensors(path, tensors, {_KEY: json.dumps(header)})
+    return tensors, {_KEY: json.dumps(header)}
 
 
 def _offsets(values: Sequence[Any], name: str, path: Path) -> np.ndarray:

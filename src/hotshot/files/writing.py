@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, slices, to_numpy
+from hotshot.arrays import as_array, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
-from hotshot.files.opening import FORMATS, by_suffix
-from hotshot.files.roles import integer_array, is_text
+from hotshot.files.named_arrays import integer_array, is_text
+from hotshot.files.opening import FORMATS, by_suffix, function_of
 from hotshot.files.samples import ROWS_AT_ONCE, FeatureSource, Samples, in_memory
 from hotshot.formatting import quoted
 from hotshot.labels import check_labels
@@ -72,7 +72,7 @@ def write_features(
     check_writable(path)
     if not isinstance(source, FeatureSource):
         source = _source(source if isinstance(source, Samples) else Samples(*source))
-    form.write(path, check_content(source, dtype, about))
+    function_of(form.write)(path, check_content(source, dtype, about))
 
 
 def _source(samples: Samples) -> FeatureSource:
@@ -117,29 +117,32 @@ class Content:
         return self.n_samples, self.source.n_features
 
     @property
-    def class_array(self) -> np.ndarray:
-        """The classes as an array, integers in the shorter of two types that holds all."""
-        if self.label_type != "int":
-            return np.array(self.classes)
-        return np.array(self.classes, dtype=np.int64 if max(self.classes) < 2**63 else np.uint64)
+    def y(self) -> np.ndarray | None:
+        """The labels, integers in the shorter of two types that holds all; None if there are none."""
+        if not self.classes:
+            return None
+        labels: np.ndarray = np.array(self.classes, np.uint64 if self.is_long else None)[self.codes]
+        return labels
 
-    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The features in the new type and the codes of their labels, a batch at a time."""
+    @property
+    def is_long(self) -> bool:
+        """Whether a label needs all of 64 bits."""
+        return self.label_type == "int" and max(self.classes) >= 2**63
+
+    def batches(self) -> Iterator[Samples]:
+        """Features in the new type, the codes of their labels and columns, a batch at a time."""
         first = 0
         for X, _ in self.source.batches(ROWS_AT_ONCE):
-            yield converted(X, self.dtype, first), self.codes[first : first + len(X)]
-            first += len(X)
+            some = slice(first, first + len(X))
+            columns = {name: values[some] for name, values in self.columns.items()}
+            yield Samples(converted(X, self.dtype, first), self.codes[some] if self.classes else None, columns)
+            first = some.stop
         if first != self.n_samples:
             raise InputError(f"{self.source.path} changed while it was read: try again.")
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The features alone."""
-        return (X for X, _ in self.batches())
-
-    def labels(self) -> Iterator[np.ndarray]:
-        """The labels alone."""
-        classes = self.class_array
-        return (classes[self.codes[some]] for some in slices(self.n_samples, ROWS_AT_ONCE))
+        return (batch.X for batch in self.batches())
 
 
 def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.arrays_files import read_npy_header
-from hotshot.files.child import as_text
+from hotshot.files.child_readers import read_pickle
+from hotshot.files.named_arrays import read_npy_header
 from hotshot.files.objects import need, refuse_damage
 from hotshot.files.opening import damaged
-from hotshot.files.pickles import load_pickle
+from hotshot.files.pickles import as_text
 from hotshot.formatting import quoted
 from hotshot.images.decode import ImageSplit, Picture
 from hotshot.images.tree import File, Tree, archive_tree, is_image, open_tree
@@ -331,8 +331,12 @@ def _classes_in(file: File) -> dict[str, str]:
 def _cached(file: File) -> Classes:
     with refuse_damage(file.name, "cache of miniImageNet"):
         items = _unpickled(file)
-        rows, classes = _pixels(items["image_data"]), items["class_dict"]
-        numbers = dict(zip(_texts(list(classes)), map(_integers, classes.values()), strict=True))
+        rows = _pixels(items["image_data"])
+        classes = {
+            key.removeprefix("class_dict/"): rows for key, rows in items.items() if key.startswith("class_dict/")
+        }
+        need(classes, "it has no class_dict")
+        numbers = {name: _integers(some) for name, some in classes.items()}
         every = np.concatenate([np.zeros(0, np.int64), *numbers.values()])
         complete = len(np.unique(every)) == len(every) and np.isin(every, np.arange(len(rows))).all()
         need(complete, f"its class_dict lists images twice, or not exactly the {len(rows)} images")
@@ -409,10 +413,9 @@ def _from_npz(file: File, blue_first: bool) -> list[Picture]:
 
 def _from_pngs(file: File) -> list[Picture]:
     images = []
-    for i, png in enumerate(_unpickled(file)):
-        data: Any = png.reshape(-1) if isinstance(png, np.ndarray) else png
-        data = memoryview(data)
-        need(data.format == "B", f"image {i} is not the bytes of a PNG file")
+    pngs = _unpickled(file)[""]
+    need(isinstance(pngs, list), "it is no list of PNG files")
+    for i, data in enumerate(pngs):
         images.append(Picture(File(f"{file.name}[{i}]", len(data), file.modified, partial(bytes, data))))
     return images
 
@@ -486,14 +489,14 @@ def _cifar_pickles(tree: Tree) -> Classes:
 # --- pickles, whose code is never run: inside `refuse_damage`, whatever they hold instead is one sentence
 
 
-def _unpickled(file: File) -> Any:
-    """The value of a pickle, which is read from the disk."""
+def _unpickled(file: File) -> dict[str, Any]:
+    """The arrays and lists in a pickle, which is read from the disk."""
     if file.path is not None:
-        return load_pickle(file.path, file.name)
+        return read_pickle(file.path, file.name)
     with tempfile.TemporaryDirectory(prefix="hotshot-") as folder:
         path = Path(folder) / "pickle"
         path.write_bytes(file.read())
-        return load_pickle(path, file.name)
+        return read_pickle(path, file.name)
 
 
 def _pixels(rows: np.ndarray) -> np.ndarray:
@@ -504,9 +507,9 @@ def _pixels(rows: np.ndarray) -> np.ndarray:
 
 
 def _integers(values: Any) -> np.ndarray:
-    numbers = np.zeros(0, np.int64) if isinstance(values, list) and not values else values
-    need(numbers.dtype.kind in "iu", "labels or numbers of images that are not integers")
-    return numbers.reshape(-1).astype(np.int64)
+    are_numbers = isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+    need(are_numbers, "labels or numbers of images that are not integers")
+    return values.reshape(-1).astype(np.int64)
 
 
 def _texts(values: Any) -> list[str]:
