@@ -9,7 +9,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
+from sentences import NEW, OLD, labelled, sentences, write_problem, write_table
 
 from hotshot import InputClassifier
 from hotshot.errors import HotshotError, InputError, LeftOutWarning, ParameterError, RunError
@@ -38,28 +38,6 @@ def load(path):
     return InputClassifier.load(path, trust=True)
 
 
-def test_an_old_class_is_corrected_like_any_other(fitted, saved, folder, tmp_path):
-    # Messages of the class in words that it never used.
-    taught, asked = ([f"{text} zorro{i}" for i, text in enumerate(sentences("vole", 6, seed=s))] for s in (1, 2))
-    assert np.mean(fitted.predict(asked) == OLD[3]) < 0.5
-    write_table(tmp_path / "more.csv", [*((text, OLD[3]) for text in taught), *labelled(["gull"], 2)])
-    with InputClassifier.change(saved, trust=True) as model:
-        model.add(tmp_path / "more.csv")
-    found = load(saved)
-    assert (found.predict(asked) == OLD[3]).all()
-    assert {*found.classes} == {*OLD, *NEW, "gull"}
-    rows = [(row["text"], row["label"]) for row in read_table(folder / "old.csv")]
-    write_table(tmp_path / "all.csv", [*rows, *((text, OLD[3]) for text in taught)])
-    write_table(
-        tmp_path / "new.csv",
-        [*((r["text"], r["label"]) for r in read_table(folder / "new.csv")), *labelled(["gull"], 2)],
-    )
-    fresh = InputClassifier(fitted.encoder, base=tmp_path / "all.csv", **SETTINGS).fit(tmp_path / "new.csv")
-    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
-    np.testing.assert_allclose(found.predict_proba(texts), fresh.predict_proba(texts), atol=5e-3)
-    assert any(text in str(found.explain(asked)) for text in taught)
-
-
 def test_the_classifier_of_a_loaded_model_grows_with_the_bank_beside_it(saved):
     model = load(saved)
     model.model.add_samples(model.features(sentences(NEW[0], 2, seed=4)), [NEW[0]] * 2)
@@ -68,40 +46,31 @@ def test_the_classifier_of_a_loaded_model_grows_with_the_bank_beside_it(saved):
     assert len(load(saved).model.support_labels_) == 11
 
 
-def test_the_same_samples_are_added_once(saved, tmp_path):
-    write_table(tmp_path / "more.csv", [*labelled(["kite"], 3), *labelled(["gull"], 2), *labelled(["gull"], 1)])
-    model = load(saved)
-    with pytest.warns(LeftOutWarning, match=r"4 samples cannot be used: .* is a sample of 'kite' already"):
-        model.add(tmp_path / "more.csv")
-    assert model.contents()["kite"] == sentences("kite", 3)
-    assert len(model.contents()["gull"]) == 2
-    with pytest.raises(InputError, match="6 samples cannot be used"):
-        model.add(tmp_path / "more.csv")
-    with pytest.raises(InputError, match="is a sample of 'olda' already"):
-        model.add(sentences("olda", 1), ["olda"])
+KITE, GULL, TERN = sentences("kite", 3), sentences("gull", 2), sentences("tern", 2)
 
 
-def test_a_text_with_two_labels_is_left_out(fitted, saved, tmp_path):
-    write_table(
-        tmp_path / "two.csv", [("one gull", "gull"), ("one gull", "tern"), ("two tern", "tern"), ("x tern", "tern")]
-    )
-    model = load(saved)
-    with pytest.warns(LeftOutWarning, match="2 samples .*\"one gull\" has the labels 'gull', 'tern'"):
-        model.add(tmp_path / "two.csv")
-    assert {*model.new_classes} == {*NEW, "tern"}
-    with pytest.raises(InputError, match="has the labels 'kite', 'tern'"):
-        model.add(sentences("kite", 1), ["tern"])
-    with pytest.raises(InputError, match="has the labels"):
-        InputClassifier(fitted.encoder, strict=True).fit(tmp_path / "two.csv")
-
-
-def test_none_of_these_is_not_a_class(saved):
-    model = load(saved)
-    with pytest.warns(LeftOutWarning, match="\"noise\" is labelled 'none of these', which is no class"):
-        model.add(["noise", *sentences("gull", 2)], ["none of these", "gull", "gull"])
-    assert {*model.new_classes} == {*NEW, "gull"}
-    with pytest.raises(InputError, match="which is no class"):
-        model.add(["noise"], ["none of these"])
+@pytest.mark.parametrize(
+    ("given", "said", "added"),
+    [
+        ([(KITE[0], "kite"), (GULL[0], "gull")], f"1 sample .*\"{KITE[0]}\" is a sample of 'kite' already", GULL[:1]),
+        ([(GULL[0], "gull"), (f" {GULL[0]} ", "gull")], "is a sample of 'gull' already", GULL[:1]),
+        ([(GULL[0], "gull"), (GULL[0], "tern"), *((t, "tern") for t in TERN)], "has the labels 'gull', 'tern'", TERN),
+        ([("noise", "none of these"), (GULL[0], "gull")], "is labelled 'none of these', which is no class", GULL[:1]),
+        ([(KITE[0], "kite"), (KITE[1], "kite")], "2 samples cannot be used", []),
+        ([(KITE[0], "tern")], "has the labels 'kite', 'tern'", []),
+        ([(sentences("olda", 1)[0], "olda")], "is a sample of 'olda' already", []),
+        ([("noise", "none of these")], "which is no class", []),
+    ],
+)
+def test_what_is_there_already_or_no_class_is_left_out(saved, given, said, added):
+    model, (texts, labels) = load(saved), zip(*given, strict=True)
+    with pytest.warns(LeftOutWarning, match=said) if added else pytest.raises(InputError, match=said):
+        model.add(texts, labels)
+    assert model.support.texts == [*load(saved).support.texts, *added]
+    strict = load(saved)
+    strict.strict = True
+    with pytest.raises(InputError, match=said):
+        strict.add(texts, labels)
 
 
 def test_a_sample_is_removed_by_its_text_or_id(saved, hotshot):
