@@ -16,8 +16,8 @@ from hotshot.classifiers import METHOD_NAMES
 from hotshot.cli import options
 from hotshot.cli.app import COMMANDS, app
 from hotshot.evaluation.tasks import CLOSED, SETTINGS
-from hotshot.inputs.answers import NONE
 from hotshot.inputs.classifier import FEW
+from hotshot.inputs.samples import NONE
 
 PROGRAM = get_command(app).commands
 HEAVY = {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib", "jinja2", "torch", "PIL", "onnxruntime"}

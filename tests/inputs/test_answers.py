@@ -8,7 +8,8 @@ import pytest
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.errors import ParameterError
-from hotshot.inputs.answers import CLASS, NONE, OUTLIER, answer
+from hotshot.inputs.answers import CLASS, OUTLIER, answer
+from hotshot.inputs.samples import NONE
 
 
 @pytest.fixture(scope="module")

@@ -44,21 +44,22 @@ def test_an_inbox_with_bad_rows_is_answered(hotshot, model, tmp_path):
     assert [i for i, row in enumerate(lines) if row["class"] is None] == [300, 304]
 
 
-def test_strict_answers_list_what_is_wrong_and_write_nothing(hotshot, model, tmp_path):
+@pytest.mark.parametrize(
+    ("texts", "strict", "said"),
+    [
+        (
+            ["Kite0", "", "Wren0", " "],
+            ["--strict"],
+            "2 of 4 inputs of inbox.csv cannot be read: row 2 (it has no text), row 4 (it has no text)",
+        ),
+        (["", " "], [], "2 of 2 inputs of inbox.csv cannot be read"),
+    ],
+)
+def test_an_inbox_that_is_refused_lists_what_is_wrong_and_writes_nothing(hotshot, model, tmp_path, texts, strict, said):
     model.save(tmp_path / "a.model")
-    write_table(tmp_path / "inbox.csv", [("Kite0",), ("",), ("Wren0",), (" ",)], header=("text",))
-    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv", "--strict")
-    assert found.returncode == 2
-    assert "2 of 4 inputs of inbox.csv cannot be read: row 2 (it has no text), row 4 (it has no text)" in found.stderr
-    assert not (tmp_path / "answers.csv").exists()
-
-
-def test_an_inbox_without_any_readable_row_is_an_error(hotshot, model, tmp_path):
-    model.save(tmp_path / "a.model")
-    write_table(tmp_path / "inbox.csv", [("",), (" ",)], header=("text",))
-    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv")
-    assert (found.returncode, (tmp_path / "answers.csv").exists()) == (2, False)
-    assert "2 of 2 inputs of inbox.csv cannot be read" in found.stderr
+    write_table(tmp_path / "inbox.csv", [(text,) for text in texts], header=("text",))
+    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv", *strict)
+    assert (found.returncode, said in found.stderr, (tmp_path / "answers.csv").exists()) == (2, True, False)
 
 
 def test_a_fit_leaves_bad_rows_out_and_says_so(model, folder, tmp_path):
@@ -122,10 +123,10 @@ def test_columns_of_tables_are_lists_of_texts(model, library):
     assert model.predict(column).tolist() == ["kite", "wren"]
 
 
-def test_a_whole_table_is_not_a_list_of_texts(model):
-    frame = SimpleNamespace(columns=["text"], __iter__=lambda: iter(["text"]))
-    with pytest.raises(InputError, match="list or column of texts"):
-        model.predict(frame)
+@pytest.mark.parametrize("one", [7, b"text", None, {}, SimpleNamespace(columns=["text"], __iter__=lambda: iter("a"))])
+def test_what_is_no_list_of_inputs_is_refused(model, one):
+    with pytest.raises(InputError, match="must be a path, or a list or column of texts"):
+        model.predict(one)
 
 
 def test_ids_and_labels_that_are_no_characters_are_escaped(hotshot, model, folder, tmp_path):

@@ -104,28 +104,6 @@ def test_explanations_reject_what_predictions_reject(fitted, folder):
     assert "limit" not in str(fitted.explain(texts[:1]))
 
 
-def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, folder, tmp_path):
-    rows = [*labelled(OLD, 12), *labelled(NEW, 3), *[(text, "") for text in sentences("kite", 20, seed=5)]]
-    write_table(tmp_path / "all.csv", rows)
-    found = InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv")
-    assert found.unlabelled == 20
-    texts = sentences("lark", 3, seed=2)
-    np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
-    assert str(found.explain(texts)) == str(fitted.explain(texts))
-    for few, said in ((12, "only classes with at most 12"), (2, "no class with at most 2")):
-        with pytest.raises(InputError, match=said):
-            InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv", few=few)
-
-
-def test_new_classes_alone_and_no_old_ones(fitted, folder):
-    alone = InputClassifier(fitted.encoder, base=folder / "old.csv", new_only=True).fit(folder / "new.csv")
-    assert alone.classes.tolist() == sorted(NEW)
-    plain = InputClassifier(fitted.encoder).fit([f"{name}0 {name}1" for name in NEW], NEW)
-    assert plain.predict(["Wren0"]).tolist() == ["wren"]
-    with pytest.raises(ParameterError, match="has no outlier scores"):
-        plain.outlier_score(["Wren0"])
-
-
 def test_one_new_class_or_none_of_these(fitted, folder, hotshot, tmp_path):
     write_table(tmp_path / "one.csv", labelled(["kite"], 3))
     write_table(
@@ -165,12 +143,6 @@ def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
         loaded.predict(["Wren0"])
 
 
-def test_what_is_no_list_of_inputs_is_refused(fitted):
-    for one in (7, b"text", None, {}):
-        with pytest.raises(InputError, match="must be a path, or a list or column of texts"):
-            fitted.predict(one)
-
-
 @pytest.fixture
 def n_encoded(monkeypatch):
     """The numbers of inputs that were encoded together."""
@@ -199,11 +171,15 @@ def test_what_is_wrong_is_found_before_anything_is_encoded(folder, tmp_path, n_e
     assert sorted(n_encoded) in ([], [1, 2])
 
 
-def test_the_few_of_one_file_are_counted_before_anything_is_encoded(folder, tmp_path, n_encoded):
-    write_table(tmp_path / "all.csv", [*labelled(OLD, 12), *labelled(NEW, 3)])
-    with pytest.raises(InputError, match="no class with at most 2"):
-        InputClassifier(f"{folder}/words.py:embed").fit_together(tmp_path / "all.csv", few=2)
+@pytest.mark.parametrize(("few", "said"), [(12, "only classes with at most 12"), (2, "no class with at most 2")])
+def test_the_few_of_one_file_are_counted_before_anything_is_encoded(folder, tmp_path, n_encoded, few, said):
+    rows = [*labelled(OLD, 12), *labelled(NEW, 3), *[(text, "") for text in sentences("kite", 20, seed=5)]]
+    write_table(tmp_path / "all.csv", rows)
+    model = InputClassifier(f"{folder}/words.py:embed")
+    with pytest.raises(InputError, match=said):
+        model.fit_together(tmp_path / "all.csv", few=few)
     assert n_encoded == []
+    assert model.fit_together(tmp_path / "all.csv").unlabelled == 20
 
 
 def test_the_support_is_encoded_before_the_base(folder, n_encoded):

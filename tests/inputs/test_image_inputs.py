@@ -80,7 +80,7 @@ def test_support_images_are_kept_as_thumbnails(model, photographs):
 
 
 def test_images_beyond_the_thumbnails_of_a_class_are_shown_by_their_path(photographs, monkeypatch):
-    monkeypatch.setattr("hotshot.inputs.classifier.MOST_THUMBNAILS", 2)
+    monkeypatch.setattr("hotshot.inputs.samples.MOST_THUMBNAILS", 2)
     model = InputClassifier(f"{photographs}/eyes.py:colours", base=photographs / "old").fit(photographs / "new")
     assert [bool(small) for small in model.old.thumbnails] == [*[True] * 2, *[False] * 10] * 2
     explained = model.explain(photographs / "old" / "red" / "11.png")

@@ -12,7 +12,8 @@ import pytest
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tables import open_table
-from hotshot.inputs.inputs import BY_NAME, TEXTS, Columns, open_inputs, readable
+from hotshot.inputs.inputs import BY_NAME, TEXTS, Columns, open_inputs
+from hotshot.inputs.samples import readable
 
 
 def rows_of(path, columns=BY_NAME):

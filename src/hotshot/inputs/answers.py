@@ -17,13 +17,12 @@ from hotshot.files import Samples
 from hotshot.files.samples import ID
 from hotshot.files.tables import format_of, writing
 from hotshot.formatting import listing, quoted, shortened
-from hotshot.inputs.inputs import FEATURES, IMAGES, LABEL, TEXTS, Inputs, joined, readable
+from hotshot.inputs.inputs import FEATURES, IMAGES, LABEL, TEXTS, Inputs
+from hotshot.inputs.samples import NONE, joined, readable
 
 if TYPE_CHECKING:
     from hotshot.inputs.classifier import InputClassifier
 
-# Answer for an input that fits no class.
-NONE = "none of these"
 CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER, ERROR = (
     "class", "probability", "runner_up", "runner_up_probability", "outlier_score", "error",
 )  # fmt: skip

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from itertools import count as count_from
 from pathlib import Path
 from shutil import copytree, rmtree
 from threading import Lock
@@ -25,16 +23,26 @@ from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
 from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
-from hotshot.files import Samples, open_features, write_features
+from hotshot.files import Samples, write_features
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import need, read_folder, read_json_document, refuse_damage
-from hotshot.files.samples import ID, THUMBNAIL
+from hotshot.files.samples import ID
 from hotshot.files.tables import STDIN_NAME
-from hotshot.formatting import count, did_you_mean, listing, quoted
+from hotshot.formatting import count, did_you_mean, quoted
 from hotshot.inputs import inputs as raw
-from hotshot.inputs.answers import NONE, InputSuggestions
-from hotshot.inputs.explaining import InputExplanation, explain_inputs, names_of
-from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs, joined, readable
+from hotshot.inputs.answers import InputSuggestions
+from hotshot.inputs.explaining import InputExplanation, explain_inputs
+from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs
+from hotshot.inputs.samples import (
+    distinct,
+    joined,
+    names_of,
+    read_samples,
+    readable,
+    unreadable,
+    with_few_thumbnails,
+    with_new_ids,
+)
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
@@ -48,8 +56,6 @@ WHAT, VERSION, FIT = "model of inputs", 3, "fit a model with hotshot fit"
 MOST_UNDONE = 20
 # Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
-# Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
-MOST_THUMBNAILS = 50
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -227,11 +233,11 @@ class InputClassifier:
 
     def _fit(self, fitted: Self, old: Samples | BaseClasses | None, new: Samples) -> Self:
         """Fit `fitted` to old classes, whose samples are shown in explanations, and take its state."""
-        new = fitted._distinct(new)
+        new = distinct(new, [], self.strict)
         base = BaseClasses.from_samples(old.X, old.y, about=old.about) if isinstance(old, Samples) else old
         include = base is not None and not self.new_only
         fitted.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
-        fitted.old = _with_few_thumbnails(old) if isinstance(old, Samples) else None
+        fitted.old = old if isinstance(old, Samples) else None
         fitted._shown, fitted.about = new.columns, new.about
         fitted._place = fitted._bank = None
         assign(self, fitted)
@@ -252,10 +258,10 @@ class InputClassifier:
         grown, support, old = copy(self), self.support, [] if self.old is None else [self.old]
         given = raw.of_one_class(self._labelled(inputs, labels, columns), inputs)
         encoded, grown.unlabelled = self.encoded(given, watch)
-        new = grown._distinct(encoded, support, *old)
+        new = distinct(encoded, [support, *old], self.strict)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown._shown = joined([support, _with_new_ids(new[~is_old], support.ids)]).columns
+        grown._shown = joined([support, with_new_ids(new[~is_old], support.ids)]).columns
         if is_old.any():
             grown.old = joined([*old, new[is_old]])
         assign(self, grown)
@@ -290,34 +296,6 @@ class InputClassifier:
         """Raise if a class is old and new, unless only new ones are predicted."""
         if len(old) and len(new) and not self.new_only:
             check_names(np.array(old), np.array(new))
-
-    def _distinct(self, new: Samples, *stored: Samples) -> Samples:
-        """Without samples that are stored already, that repeat another, or that have several labels.
-
-        Samples labelled "none of these" are left out too: that is an answer and not a class.
-        """
-        labels: dict[Any, set[str]] = defaultdict(set)
-        for samples in (*stored, new):
-            for content, label in zip(_contents(samples), samples.y.tolist(), strict=True):
-                labels[content].add(label)
-        seen = {*chain.from_iterable(map(_contents, stored))}
-        wrong = []
-        for name, content, label in zip(names_of(new), _contents(new), new.y.tolist(), strict=True):
-            if label == NONE:
-                wrong.append(f"{name} is labelled '{NONE}', which is no class")
-            elif len(labels[content]) > 1:
-                wrong.append(f"{name} has the labels {listing(map(quoted, sorted(labels[content])))}")
-            else:
-                wrong.append(f"{name} is a sample of {quoted(label)} already" if content in seen else "")
-            seen.add(content)
-        usable = np.array([not reason for reason in wrong])
-        if usable.all():
-            return new
-        sentence = f"{count(int((~usable).sum()), 'sample')} cannot be used: {listing(filter(None, wrong))}"
-        if self.strict or not usable.any():
-            raise InputError(f"{sentence}; correct or remove them.")
-        warnings.warn(f"{sentence}. Left out.", LeftOutWarning, stacklevel=2)
-        return new[usable]
 
     # --- answers
 
@@ -435,7 +413,7 @@ class InputClassifier:
         if watch is not None:
             watch(inputs.name, done, done)
         if errors:
-            sentence = raw.unreadable(errors, done, inputs.name)
+            sentence = unreadable(errors, done, inputs.name)
             if strict or len(errors) == done:
                 raise InputError(f"{sentence}; repair or remove them.")
             warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
@@ -446,9 +424,10 @@ class InputClassifier:
         Those rows, and rows that cannot be read, are left out.
         """
         parts = []
+        counts: Counter[str] = Counter()
         for batch, content, X in self.batches(inputs, watch, strict=self.strict):
             rows = batch[readable(batch)]
-            parts.append(Samples(X, inputs.labels(rows), inputs.shown(rows, content)))
+            parts.append(with_few_thumbnails(Samples(X, inputs.labels(rows), inputs.shown(rows, content)), counts))
         samples = joined(parts)
         inputs.check_labelled(samples.y)
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
@@ -606,24 +585,15 @@ class InputClassifier:
             loaded.model, loaded.kind, loaded.probe = model, content["kind"], tuple(map(float, content["probe"]))
             known = loaded.kind in AT_ONCE and isinstance(loaded.encoder, (str, type(None)))
             need(known, "its kind of inputs or its encoder is unknown")
-            support = _read_samples(folder / SUPPORT, model.support_labels_, model.n_features_in_)
+            support = read_samples(folder / SUPPORT, model.support_labels_, model.n_features_in_)
             loaded._shown, loaded.about = support.columns, support.about
             if content["old"] is not None:
-                loaded.old = _read_samples(folder / OLD, np.array(content["old"]), model.n_features_in_)
+                loaded.old = read_samples(folder / OLD, np.array(content["old"]), model.n_features_in_)
             need(digest_of(folder) == digest, "it was replaced")
         loaded._place = real(folder), digest
         if isinstance(model.base, UnloadedBase) and is_bank(folder / BANK):
             loaded._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
         return loaded
-
-
-def _read_samples(file: Path, labels: np.ndarray, width: int) -> Samples:
-    """Samples of a saved model, in memory: its folder may be deleted."""
-    source = open_features(file, labelled=False)
-    X = np.array(source.read()[0])
-    need(X.shape == (len(labels), width) and np.isfinite(X).all(), f"{file.name} does not match the model")
-    columns = {name: list(values) for name, values in source.columns.items()}
-    return Samples(X, labels, {ID: list(map(str, range(len(X)))), **columns}, source.about)
 
 
 def _label_counts(inputs: Inputs) -> Counter[str]:
@@ -646,34 +616,3 @@ def _check_few(counts: Sequence[int] | np.ndarray, few: int, name: str) -> None:
             f"{name} has {'only classes' if are_new == {True} else 'no class'} with at most {few} samples, which count "
             "as new: change few (in the shell --few), or pass old and new classes in two files."
         )
-
-
-def _contents(samples: Samples) -> list[Any]:
-    """What tells samples apart: texts, thumbnails or the features themselves."""
-    if samples.texts:
-        return [text.strip() for text in samples.texts]
-    features = [row.tobytes() for row in samples.X]
-    small = samples.thumbnails or [b""] * len(features)
-    return [image or vector for image, vector in zip(small, features, strict=True)]
-
-
-def _with_new_ids(samples: Samples, taken: Sequence[str]) -> Samples:
-    """The same samples; ids that are taken get a number."""
-    ids, used = [], {*taken}
-    for name in samples.ids:
-        numbered = (f"{name} ({i})" for i in count_from(2))
-        ids.append(next(one for one in chain([name], numbered) if one not in used))
-        used.add(ids[-1])
-    return replace(samples, columns={**samples.columns, ID: ids})
-
-
-def _with_few_thumbnails(samples: Samples) -> Samples:
-    """The same samples, with thumbnails of at most so many of each class."""
-    if samples.thumbnails is None:
-        return samples
-    counts: Counter[str] = Counter()
-    small = []
-    for label, image in zip(samples.y.tolist(), samples.thumbnails, strict=True):
-        counts[label] += 1
-        small.append(image if counts[label] <= MOST_THUMBNAILS else b"")
-    return replace(samples, columns={**samples.columns, THUMBNAIL: small})

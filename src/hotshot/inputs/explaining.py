@@ -12,19 +12,13 @@ import numpy as np
 from hotshot.classifiers.explanation import Example, Explanation, Reason
 from hotshot.files import Samples
 from hotshot.formatting import shortened, whole_percentage, with_interval
+from hotshot.inputs.samples import names_of
 from hotshot.transport.costs import cosine
 
 TEMPLATE = Path(__file__).with_name("explanation.html")
 # Examples of each class and lenders on the page.
 MOST_ON_PAGE = 5
 LONGEST_TITLE = 80
-
-
-def names_of(samples: Samples) -> list[str]:
-    """Names for explanations: texts in quotes, or else ids."""
-    if samples.texts:
-        return [f'"{text}"' for text in samples.texts]
-    return [f"id {one}" if one.isdecimal() else one for one in samples.ids]
 
 
 @dataclass(frozen=True)

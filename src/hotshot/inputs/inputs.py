@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from hotshot.files.opening import by_suffix
 from hotshot.files.samples import ID, TEXT, THUMBNAIL, in_memory
 from hotshot.files.tables import ID_NAMES, LABELS, SUFFIXES, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
+from hotshot.inputs.samples import readable, unreadable
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
@@ -326,31 +327,3 @@ def decoded(images: Sequence[Picture], size: int) -> tuple[np.ndarray, dict[int,
 
     pixels, errors = squares(images, size)
     return pixels, {i: f"{images[i].name} is not a readable image, {why}" for i, why in errors.items()}
-
-
-# --- rows
-
-
-def readable(batch: Samples) -> np.ndarray:
-    """Row numbers of the rows that can be read."""
-    return np.delete(np.arange(len(batch)), list(batch.errors))
-
-
-def unreadable(errors: Mapping[int, str], n_inputs: int, name: str) -> str:
-    """How many inputs cannot be read, and of the first ones why; `errors` are by rows, from 0."""
-    first = listing(f"row {row + 1} ({error})" for row, error in errors.items())
-    return f"{len(errors):,} of {count(n_inputs, 'input')} of {name} cannot be read: {first}"
-
-
-def joined(parts: Sequence[Samples]) -> Samples:
-    """Samples one after another; columns that not all have are left out."""
-    if len(parts) == 1:
-        return parts[0]
-    in_arrays = isinstance(parts[0].X, np.ndarray)
-    X = np.concatenate([part.X for part in parts]) if in_arrays else [x for part in parts for x in part.X]
-    y = None if parts[0].y is None else np.concatenate([part.y for part in parts])
-    names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
-    columns = {name: list(chain.from_iterable(part.columns[name] for part in parts)) for name in names}
-    starts = np.cumsum([0, *map(len, parts)]).tolist()
-    errors = {first + row: why for first, part in zip(starts, parts, strict=False) for row, why in part.errors.items()}
-    return Samples(X, y, columns, parts[0].about, errors)
