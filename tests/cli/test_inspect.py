@@ -44,7 +44,7 @@ def test_the_verdict_comes_first_and_a_bar_on_a_terminal_alone(hotshot, files, m
     run = hotshot("inspect", files / "base.npz")
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0].endswith("base.npz: fine.")
-    for text in ("360", "30 in every class", "20, float32"):
+    for text in ("360", "30 (class 0)", "20, float32"):
         assert text in run.stdout
     assert "Findings" not in run.stdout
     assert run.stderr == ""
@@ -59,7 +59,7 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
     run = hotshot("inspect", files / "nan.npz")
     assert run.returncode == 1
     said = " ".join(run.stdout.split())
-    for text in ("1 fault to fix", "row 40, column 3, class 'class 1'", "norms", "30 in every"):
+    for text in ("1 fault to fix", "row 40, column 3, class 'class 1'", "norms", "30 (class 0)"):
         assert text in said
 
 

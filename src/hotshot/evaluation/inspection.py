@@ -29,7 +29,6 @@ BATCH_ENTRIES, BLOCK_ENTRIES, SAMPLE_ENTRIES = 2**23, 2**16, 2**24
 # How far from 1 norms may be that were 1 before they were rounded to 16 bits.
 UNIT_TOLERANCE = 2e-3
 LABEL_KINDS = {"i": "whole numbers", "u": "whole numbers", "b": "true and false", "f": "numbers"}
-FEW_BASE_CLASSES = 10
 # Factor between the median norms of two files beyond which they were hardly made the same way.
 USUAL_RATIO = 3.0
 
@@ -127,7 +126,7 @@ def inspect_sources(
 def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | None = None) -> InspectedFile:
     """Read a file once and measure it; `watch` hears of the rows done and their total, if known."""
     width = source.n_features
-    entries, numbers, kind, done = Entries(width), dict[Any, int](), "", 0
+    entries, numbers, kind, done = Entries(), dict[Any, int](), "", 0
     batches: list[tuple[np.ndarray, ...]] = []
     sample: list[np.ndarray] = []
     for X, y in source.batches(max(1, min(ROWS_AT_ONCE, BATCH_ENTRIES // width))):
@@ -162,7 +161,13 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
         # Headers of strangers may hold NaN, which JSON has no word for.
         "about": json.loads(json.dumps(source.about, default=str), parse_constant=str),
         "classes": {"labels": kind, "missing_labels": int(np.sum(labels < 0)), **_class_sizes(names, counts)},
-        **entries.sections(),
+        "entries": {
+            "zero_share": entries.zeros / (done * width),
+            "negative_share": entries.negatives / (done * width),
+            "smallest": entries.smallest if entries.smallest <= entries.largest else None,
+            "largest": entries.largest if entries.smallest <= entries.largest else None,
+        },
+        "not_finite": {"count": entries.bad, "samples": int(np.isnan(norms).sum()), "first": entries.first_bad},
         "duplicates": _duplicates(hashes[comparable], labels[comparable], comparable),
         "norms": _norms(norms),
         "deviation_within_classes": deviation_within_classes(first[usable], labels[usable]),
@@ -170,58 +175,44 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
     return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, source.columns.get(ID))
 
 
+@dataclass
 class Entries:
-    """Zeros, negatives, NaN and infinities among the entries, and the extremes of each feature."""
+    """Zeros, negatives, NaN and infinities among the entries, and the extremes of those that are finite."""
 
-    def __init__(self, width: int) -> None:
-        self._rows = self._zeros = self._negatives = self._bad = self._bad_samples = 0
-        self._first_bad: list[int] | None = None
-        # Of the finite entries.
-        self._lows, self._highs = np.full(width, np.inf), np.full(width, -np.inf)
+    rows: int = 0
+    zeros: int = 0
+    negatives: int = 0
+    smallest: float = np.inf
+    largest: float = -np.inf
+    bad: int = 0
+    first_bad: list[int] | None = None
 
     def add(self, block: np.ndarray) -> np.ndarray:
         """Count rows (rows, V) in float64; their norms."""
-        self._zeros += block.size - int(np.count_nonzero(block))
-        norms = row_norms(block)
+        self.zeros += block.size - int(np.count_nonzero(block))
+        norms, entries = row_norms(block), block
         if np.isnan(norms).any():
             bad = ~np.isfinite(block)
-            self._bad += int(bad.sum())
-            self._bad_samples += int(bad.any(axis=1).sum())
-            if self._first_bad is None:
+            self.bad += int(bad.sum())
+            if self.first_bad is None:
                 row, column = np.argwhere(bad)[0].tolist()
-                self._first_bad = [self._rows + row, column]
-            # NaN compares with nothing, and fmin and fmax pass it over.
-            block = np.where(bad, np.nan, block)
-        self._negatives += int(np.count_nonzero(block < 0))
-        np.fmin(self._lows, np.fmin.reduce(block, axis=0), out=self._lows)
-        np.fmax(self._highs, np.fmax.reduce(block, axis=0), out=self._highs)
-        self._rows += len(block)
+                self.first_bad = [self.rows + row, column]
+            entries = block[~bad]
+        self.negatives += int(np.count_nonzero(entries < 0))
+        self.smallest = min(self.smallest, float(entries.min(initial=np.inf)))
+        self.largest = max(self.largest, float(entries.max(initial=-np.inf)))
+        self.rows += len(block)
         return norms
-
-    def sections(self) -> Section:
-        """What the document says of the entries, and of the features that have one value only."""
-        size, low, high = self._rows * len(self._lows), float(self._lows.min()), float(self._highs.max())
-        return {
-            "entries": {
-                "zero_share": self._zeros / size,
-                "negative_share": self._negatives / size,
-                "smallest": low if low <= high else None,
-                "largest": high if low <= high else None,
-            },
-            "not_finite": {"count": self._bad, "samples": self._bad_samples, "first": self._first_bad},
-            "constant_features": int(np.sum(self._lows == self._highs)),
-        }
 
 
 def class_numbers(y: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
     """Number of the class of each label (rows,), -1 for NaN and infinity; new classes enter `numbers` in turn."""
     is_label = np.isfinite(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
-    given = y[is_label]
-    # Most files are sorted by class: one look at the first label of each run is enough.
-    first = np.append(np.ones(min(len(given), 1), dtype=bool), given[1:] != given[:-1])
-    runs = [numbers.setdefault(label, len(numbers)) for label in given[first].tolist()]
+    names, first, members = np.unique(y[is_label], return_index=True, return_inverse=True)
+    for name in names[np.argsort(first)].tolist():
+        numbers.setdefault(name, len(numbers))
     labels = np.full(len(y), -1, dtype=np.int64)
-    labels[is_label] = np.asarray(runs, dtype=np.int64)[np.cumsum(first) - 1]
+    labels[is_label] = np.array([numbers[name] for name in names.tolist()], dtype=np.int64)[members]
     return labels
 
 
@@ -265,9 +256,7 @@ def _norms(norms: np.ndarray) -> Section | None:
         return None
     directed = norms[norms > 0]
     return {
-        "smallest": float(norms.min()),
         "median": float(np.median(norms)),
-        "largest": float(norms.max()),
         "zero_vectors": len(zeros),
         "zero_vector": int(zeros[0]) if len(zeros) else None,
         "unit": bool(len(directed) and (np.abs(directed - 1) <= UNIT_TOLERANCE).all()),
@@ -304,7 +293,7 @@ def _problems(file: InspectedFile) -> Iterator[Problem]:
         if file.values["dtype"] == "float16":
             remedy = "extract the features again in float32, as float16 ends at 65504"
         yield FAULT, "not-finite", f"{what}, the first in {file.row(row)}, column {column}{of_class}: {remedy}."
-    if file.values["constant_features"] == file.values["features"] and file.values["samples"] > 1:
+    if file.values["samples"] > 1 and (file.hashes == file.hashes[0]).all():
         yield FAULT, "all-constant", "All samples are the same, so no method can tell them apart: extract again."
     else:
         yield from _feature_problems(file)
@@ -349,13 +338,6 @@ def _label_problems(file: InspectedFile) -> Iterator[Problem]:
         classes = f"{count(len(alone), 'class has', 'classes have')} one sample, such as '{shortened(alone[0])}'"
         only = "and as base class only the covariance of all classes together"
         yield WARNING, "one-sample-classes", f"{classes}, {only}: add samples, or leave out."
-    if file.role == BASE and len(names) < FEW_BASE_CLASSES:
-        few = count(len(names), "base class", "base classes")
-        sentence = f"{few} can lend little to novel classes: use {FEW_BASE_CLASSES} or more."
-        yield WARNING, "few-base-classes", sentence
-    if file.role != BASE and len(names) < 2:
-        sentence = "There are fewer than two classes, so there is nothing to classify: add classes."
-        yield WARNING, "one-class", sentence
     if file.role == NOVEL and names and sizes.min() <= QUERIES:
         name, n = names[sizes.argmin()], int(sizes.min())
         few = f"Class '{shortened(name)}' has {count(n, 'sample')}, too few for one shot and {QUERIES} queries"
@@ -456,7 +438,6 @@ def facts(file: InspectedFile) -> dict[str, str]:
         "NaN or infinity": f"{count(bad['count'], 'entry', 'entries')} in {count(bad['samples'], 'sample')}",
         "duplicate rows": f"{duplicates['repeats']:,} within a class, "
         f"{count(duplicates['conflicts'], 'vector')} in several classes",
-        "constant features": f"{values['constant_features']:,}",
         "norms": "–",
         "deviation within classes": "–" if deviation is None else f"{significant(deviation, 2)} per feature",
         "power transform": "–",
@@ -464,16 +445,13 @@ def facts(file: InspectedFile) -> dict[str, str]:
     if classes["count"]:
         ends = [f"{end['samples']:,} ({shortened(end['name'])})" for end in (classes["smallest"], classes["largest"])]
         lines["samples per class"] = f"{' to '.join(ends)}, median {significant(classes['median_samples'], 6)}"
-        if classes["smallest"]["samples"] == classes["largest"]["samples"]:
-            lines["samples per class"] = f"{classes['largest']['samples']:,} in every class"
     if low is not None:
         shares = [bounded_percentage(entries[key]) for key in ("zero_share", "negative_share")]
         extremes = f"{significant(low)} to {significant(entries['largest'])}"
         lines["entries"] = f"{extremes}, {shares[0]} zero, {shares[1]} negative"
         lines["power transform"] = f"'auto' is {choose_power('auto', low):g}"
     if norms is not None:
-        extremes = f"{significant(norms['smallest'])} to {significant(norms['largest'])}"
-        what = "1 (unit vectors)" if norms["unit"] else f"{extremes}, median {significant(norms['median'])}"
+        what = "1 (unit vectors)" if norms["unit"] else f"median {significant(norms['median'])}"
         lines["norms"] = f"{what}, {count(norms['zero_vectors'], 'zero vector')}"
     return lines
 
@@ -488,8 +466,7 @@ def document(found: Inspection) -> dict[str, Any]:
       `entries` {`zero_share`, `negative_share`, `smallest`, `largest`},
       `not_finite` {`count`, `samples`, `first` [row, column]},
       `duplicates` {`repeats`, `repeat` [rows], `conflicts`, `conflict` [rows]},
-      `constant_features` (how many),
-      `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `zero_vector` (row of the first), `unit`},
+      `norms` {`median`, `zero_vectors`, `zero_vector` (row of the first), `unit`},
       `deviation_within_classes`;
     - `findings`: a list, the worst first, each with `severity` ("fault" or "warning"), `code`, `sentence`,
       `file` and `role` ("base", "novel", "both" or null).
