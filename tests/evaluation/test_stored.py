@@ -15,7 +15,7 @@ from hotshot.classifiers import HOTClassifier
 from hotshot.errors import InputError
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.journal import decode, encode
-from hotshot.evaluation.stored import is_run, load_run
+from hotshot.evaluation.stored import load_run
 
 X, LABELS = make_bank(n_classes=7, seed=4)
 Y = np.array([f"class {label}" for label in LABELS])
@@ -137,11 +137,22 @@ def test_damage_is_one_sentence(run, damage, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_search_for_parameters_is_no_comparison(tmp_path):
-    tune(BASE, X, Y, grid={"epsilon": [0.01, 0.1]}, ways=3, shots=1, queries=4, tasks=4, n_jobs=1, out=tmp_path / "run")
-    assert is_run(tmp_path / "run")
-    with pytest.raises(InputError, match="name a folder of hotshot evaluate"):
-        load_run(tmp_path / "run")
+def test_a_round_of_a_search_is_a_run(tmp_path):
+    tune(
+        BASE,
+        X,
+        Y,
+        grid={"epsilon": [0.01, 0.05, 0.1]},
+        ways=3,
+        shots=1,
+        queries=4,
+        tasks=44,
+        n_jobs=1,
+        out=tmp_path / "t",
+    )
+    first, second = (load_run(tmp_path / "t" / f"round-{i}").evaluation for i in (1, 2))
+    assert len(second.methods) < len(first.methods) == 4
+    assert first.tasks + second.tasks == 44
 
 
 def test_other_folders_are_no_runs(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
 from hotshot.errors import HotshotError, InputError, RunError
-from hotshot.evaluation import Estimate, Tuning, tuning
+from hotshot.evaluation import Estimate, Tuning, runner
 from hotshot.evaluation.tuning import DEFAULT, Candidate
 
 GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
@@ -118,7 +118,7 @@ def test_random_search_tries_as_many_as_asked_and_repeats_itself(classes):
     ],
 )
 def test_mistakes_are_one_sentence_before_anything_is_fitted(classes, change, message, monkeypatch):
-    monkeypatch.setattr(tuning, "make_runners", None)
+    monkeypatch.setattr(runner, "make_runners", None)
     options = {"grid": {"epsilon": [0.01]}, "ways": 3, "shots": 1, "queries": 3, "tasks": 20, **change}
     with pytest.raises(HotshotError, match=message) as caught:
         tune(*classes, **options, n_jobs=1)

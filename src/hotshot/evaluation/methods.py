@@ -252,8 +252,7 @@ def _tried(name: str, runner: EstimatorRunner, trials: Sequence[Task], seed: int
 
 def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int, size: int = CHUNK_TASKS) -> list[Chunk]:
     """All chunks of tasks [start, stop), chunk by chunk so that the methods stay level."""
-    starts = range(start - start % size, stop, size)
-    return [Chunk(shots, s, min(s + size, stop), method) for s in starts for method in methods]
+    return [Chunk(shots, s, min(s + size, stop), method) for s in range(start, stop, size) for method in methods]
 
 
 def run_chunk(runner: Runner, episodes: Episodes, chunk: Chunk) -> Record:

@@ -5,7 +5,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import cache, partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -43,7 +43,6 @@ from hotshot.evaluation.tasks import (
     Episodes,
     JointEpisodes,
     OpenEpisodes,
-    Setting,
     check_setting,
     check_shots,
     joint_samples,
@@ -73,6 +72,7 @@ def evaluate(
     shots: int | str | Sequence[int | str] = (1, 5),
     queries: int | str = QUERIES,
     tasks: int | None = None,
+    first: int = 0,
     seed: int = 0,
     reference: str | None = None,
     batch: bool = False,
@@ -104,6 +104,8 @@ def evaluate(
         ways, and all novel classes in the generalised setting, where ``queries`` is the largest number per class.
     tasks : int, optional
         Number of tasks for each number of shots; by default 1,000, and 30 in the generalised setting.
+    first : int
+        Number of the first task, a multiple of 20: tasks before it were evaluated by another call.
     seed : int
         Seed of the tasks. Task i depends only on the seed and on i.
     reference : str, optional
@@ -168,32 +170,42 @@ def evaluate(
         rest, X, y_base = joint_samples(whole, X, y, seed)
         estimators, data["base"] = with_base_classes(estimators, rest), whole.fingerprint
         draw = partial(JointEpisodes, y, y_base)
-    episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, rules)
+    ways, tasks = rules.ways if ways is None else ways, rules.tasks if tasks is None else tasks
+    check_numbers(tasks=tasks, first=first)
+    episodes = {k: draw(ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)}
     count_jobs(n_jobs)
-    first = next(iter(episodes.values()))
-    request.update(
-        methods={} if out is None else {name: estimator_to_json(method) for name, method in estimators.items()},
-        data=data,
-        hotshot=__version__,
+    drawn = next(iter(episodes.values()))
+    request = {
+        "shots": list(episodes),
+        "ways": drawn.ways,
+        "queries": drawn.queries,
+        "tasks": int(tasks),
+        "seed": int(seed),
+        "chunk": rules.chunk,
+        "methods": {} if out is None else {name: estimator_to_json(method) for name, method in estimators.items()},
+        "data": data,
+        "hotshot": __version__,
+        **({"first": int(first)} if first else {}),
         **({} if rules is CLOSED else {"setting": rules.name}),
         **({"batch": list(jointly)} if jointly else {}),
-    )
-    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, rules.chunk)]
+    }
+    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, first, first + tasks, rules.chunk)]
     banks = {id(bank): bank for bank in (base, *(getattr(method, "base", None) for method in estimators.values()))}
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             bank.warn_of_shared_names(names)
-    about = {**(about or {}), "classes": [str(name) for name in names]}
+    about = {**(about or {}), "classes": [str(name) for name in names], **versions()}
+    out = out(request) if callable(out) else out
     # The folder first: what is refused should be refused before any work.
-    with open_journal(out(request) if callable(out) else out, request, about) as journal:
+    with nullcontext() if out is None else Journal(out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(rules.name), jointly)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
-            summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
+            summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], drawn.names)
             for k in episodes
             for name in estimators
         )
-        found = Evaluation(results, first.ways, tasks, reference, rules, jointly)
+        found = Evaluation(results, drawn.ways, int(tasks), reference, rules, jointly)
         if journal is not None:
             journal.check_kept()
             try:
@@ -201,13 +213,6 @@ def evaluate(
             except InputError as error:
                 raise RunError(f"The run is complete, but {error} Make room and rerun the command.") from None
     return found
-
-
-def open_journal(
-    out: str | Path | None, request: dict[str, Any], about: Mapping[str, Any] | None = None
-) -> AbstractContextManager[Journal | None]:
-    """The journal of a run folder, for a `with` statement; None without a folder."""
-    return nullcontext() if out is None else Journal(out, request, {**(about or {}), **versions()})
 
 
 def collect(
@@ -235,24 +240,6 @@ def collect(
             if watch is not None:
                 watch(record, False, total)
     return [records[chunk] for chunk in chunks]
-
-
-def draw_episodes(
-    draw: Callable[..., Episodes],
-    ways: int | str | None,
-    shots: Any,
-    queries: int | str,
-    tasks: int | None,
-    seed: int,
-    setting: Setting = CLOSED,
-) -> tuple[dict[int | str, Episodes], int, dict[str, Any]]:
-    """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
-    ways, tasks = setting.ways if ways is None else ways, setting.tasks if tasks is None else tasks
-    check_numbers(tasks=tasks)
-    drawn = {k: draw(ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)}
-    first = next(iter(drawn.values()))
-    sizes = {"ways": first.ways, "queries": first.queries, "tasks": int(tasks), "seed": int(seed)}
-    return {**drawn}, int(tasks), {"shots": list(drawn), **sizes, "chunk": setting.chunk}
 
 
 def versions() -> dict[str, Any]:

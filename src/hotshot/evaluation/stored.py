@@ -77,19 +77,17 @@ def load_run(folder: str | Path) -> StoredRun:
         raise InputError(f"{folder} is not a run folder: name one that hotshot evaluate wrote.")
     about = _read(folder / REQUEST)
     request = about.pop("request", None)
-    if not isinstance(request, dict) or not isinstance(request.get("methods", {}), dict):
+    if not isinstance(request, dict) or not isinstance(request.get("methods"), dict):
         raise InputError(f"{folder / REQUEST} cannot be read as a request: copy it again, or rerun the command.")
-    if "methods" not in request:
-        raise InputError(
-            f"{folder} is a search for parameters, not a comparison of methods: name a folder of hotshot evaluate."
-        )
     with refuse_damage(folder, "run"):
         methods, shots, tasks = list(request["methods"]), check_shots(request["shots"]), int(request["tasks"])
         setting, names = check_setting(request.get("setting", CLOSED.name)), about.pop("classes")
         need(all(isinstance(name, str) for name in names), "classes without names")
         size = request.get("chunk", setting.chunk)
-        need(type(size) is int and size > 0, "no size of chunks")
-        records = _all_records(folder, [(method, k) for k in shots for method in methods], tasks, size)
+        first = request.get("first", 0)
+        need(all(type(number) is int for number in (size, first)) and size > 0, "no numbers of tasks")
+        keys = [(method, k) for k in shots for method in methods]
+        records = _all_records(folder, keys, range(first, first + tasks), size)
         results = tuple(summarise(method, k, part, np.array(names)) for (method, k), part in records.items())
         for result in results:
             first = results[shots.index(result.shots) * len(methods)]
@@ -119,11 +117,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _all_records(
-    folder: Path, keys: list[tuple[str, int | str]], tasks: int, size: int
+    folder: Path, keys: list[tuple[str, int | str]], tasks: range, size: int
 ) -> dict[tuple[str, int | str], list[Record]]:
     """Records of each method and number of shots in the order of their tasks; raise unless all are there."""
     records, damaged = read_records((folder / JOURNAL).read_bytes())
-    wanted = tasks * len(keys)
+    wanted = len(tasks) * len(keys)
     need(wanted > 0, "it names no tasks")
     missing = wanted - sum(len(r.counts) for chunk, r in records.items() if (chunk.method, chunk.shots) in keys)
     if missing > 0:
@@ -132,4 +130,5 @@ def _all_records(
             f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: rerun the "
             "command to resume."
         )
-    return {(method, k): [records[chunk] for chunk in chunks_of([method], k, 0, tasks, size)] for method, k in keys}
+    chunks = {(method, k): chunks_of([method], k, tasks.start, tasks.stop, size) for method, k in keys}
+    return {key: [records[chunk] for chunk in of_key] for key, of_key in chunks.items()}

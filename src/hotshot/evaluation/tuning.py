@@ -10,26 +10,23 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
-from hotshot.arrays import LIMITS, array_hash, check_features, check_number, check_numbers
+from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.bank import BaseClasses
 from hotshot.classifiers import HOTClassifier
 from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
-from hotshot.evaluation.methods import chunks_of, make_runners
 from hotshot.evaluation.results import AHEAD, numbers, paired_difference, verdicts
-from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
+from hotshot.evaluation.runner import Watcher, evaluate
 from hotshot.evaluation.tables import Entry, Table, percent
-from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES, Episodes, labels_hash
+from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES
 from hotshot.formatting import did_you_mean
 from hotshot.intervals import Estimate, mean_interval
-from hotshot.labels import check_labels
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -159,8 +156,10 @@ def tune(
         Seed of the tasks.
     factor : int
         Each round keeps one in ``factor`` candidates, and multiplies the number of tasks by it.
-    n_jobs, scheduler, out, watch
+    n_jobs, scheduler, watch
         As in ``evaluate``.
+    out : path, optional
+        Folder of a run folder for each round. After an interruption, repeat the call to resume.
 
     Returns
     -------
@@ -182,37 +181,37 @@ def tune(
     >>> [candidate.name for candidate in tuning.candidates if candidate.parameters["mix"] == 0.5]
     ['mix=0.5']
     """
-    X = check_features(X_val, "X_val")
-    names, labels = check_labels(y_val, len(X), "y_val")
-    y = names[labels]
     grid = dict(DEFAULT_GRID if grid is None else grid)
-    check_numbers(factor=factor, seed=seed)
+    check_numbers(factor=factor, seed=seed, tasks=tasks)
     candidates = _candidates(grid, search, n_candidates, seed)
-    episodes, tasks, request = draw_episodes(partial(Episodes, y), ways, shots, queries, tasks, seed)
-    base.warn_of_shared_names(names)
-    request.update(
-        tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
-        n_candidates=n_candidates,
-        data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": base.fingerprint},
-        hotshot=__version__,
-    )
-    shares: dict[str, dict[int | str, list[float]]] = {name: {k: [] for k in episodes} for name in candidates}
-    accuracies: dict[str, np.ndarray] = {}
+    sizes: dict[str, Any] = {"ways": ways, "shots": shots, "queries": queries, "seed": seed}
+    accuracies: dict[str, np.ndarray] = {name: np.empty(0) for name in candidates}
     alive, seen = list(candidates), 0
-    with open_journal(out, request) as journal:
-        for budget in round_budgets(len(alive), tasks, factor):
-            if seen:
-                best = sorted(alive, key=lambda name: -accuracies[name].mean())[: math.ceil(len(alive) / factor)]
-                alive = list(dict.fromkeys([DEFAULT, *best]))
-            runners = make_runners({name: HOTClassifier(base, **candidates[name]) for name in alive}, X, episodes)
-            chunks = [chunk for k in episodes for chunk in chunks_of(alive, k, seen, budget)]
-            for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
-                # In the order of the tasks.
-                shares[record.chunk.method][record.chunk.shots] += record.accuracies
-            seen = budget
-            accuracies |= {name: np.mean([*shares[name].values()], axis=0) for name in alive}
+    for number, budget in enumerate(round_budgets(len(alive), tasks, factor), start=1):
+        if seen:
+            best = sorted(alive, key=lambda name: -accuracies[name].mean())[: math.ceil(len(alive) / factor)]
+            alive = list(dict.fromkeys([DEFAULT, *best]))
+        found = evaluate(
+            {name: HOTClassifier(base, **candidates[name]) for name in alive},
+            X_val,
+            y_val,
+            base=base,
+            tasks=budget - seen,
+            first=seen,
+            n_jobs=n_jobs,
+            scheduler=scheduler,
+            out=None if out is None else Path(out) / f"round-{number}",
+            watch=watch,
+            **sizes,
+        )
+        seen = budget
+        for name in alive:
+            new = np.mean([found[name, k].accuracies for k in found.shots], axis=0)
+            accuracies[name] = np.concatenate([accuracies[name], new])
     order = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
     gains = {name: paired_difference(accuracies[name], accuracies[DEFAULT][: len(accuracies[name])]) for name in order}
+    search_of = {"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor}
+    request = {**sizes, "shots": found.shots, "tasks": tasks, "n_candidates": n_candidates, "tune": search_of}
     return Tuning(tuple(Candidate(name, candidates[name], accuracies[name], gains[name]) for name in order), request)
 
 
