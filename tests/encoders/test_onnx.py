@@ -94,22 +94,19 @@ IMAGES = {"x": ["n", 3, 14, 14]}
 @pytest.mark.parametrize(
     ("nodes", "inputs", "outputs", "message"),
     [
-        ([("Add", "x z", "y", {})], IMAGES | {"z": IMAGES["x"]}, {"y": IMAGES["x"]},
-         r"must take one input, the images, and takes x tensor\(float\) .*, z tensor"),
-        (POOL, {"x": ["n", 1, 14, 14]}, {"y": ["n", 1]}, r"must take images \(batch, 3, .* takes x tensor\(float\)"),
-        ([("Relu", "x", "y", {})], {"x": ["n", 3]}, {"y": ["n", 3]}, r"must take images \(batch, 3, size, size\)"),
-        (POOL, {"x": ["n", 3, 14, 20]}, {"y": ["n", 3]}, "must take square images"),
+        ([("Add", "x z", "y", {})], IMAGES | {"z": IMAGES["x"]}, {"y": IMAGES["x"]}, r"the input x tensor.*, z tensor"),
+        (POOL, {"x": ["n", 1, 14, 14]}, {"y": ["n", 1]}, r"one input of square images, \(batch, 3, .* input x tensor"),
+        ([("Relu", "x", "y", {})], {"x": ["n", 3]}, {"y": ["n", 3]}, r"the input x tensor\(float\) \['n', 3\]"),
+        (POOL, {"x": ["n", 3, 14, 20]}, {"y": ["n", 3]}, "one input of square images"),
         ([*POOL, ("Relu", "y", "z", {})], IMAGES, {"y": ["n", 3], "z": ["n", 3]},
-         r"one output of features \(batch, V\), and has y tensor\(float\) \['n', 3\], z tensor"),
-        ([("Relu", "x", "y", {}), ("Exp", "x", "z", {})], IMAGES, {"y": IMAGES["x"], "z": IMAGES["x"]},
-         r"must have one output of features \(batch, V\)"),
+         r"one output of features \(batch, V\), .* the output y tensor\(float\) \['n', 3\], z tensor"),
+        ([("Relu", "x", "y", {}), ("Exp", "x", "z", {})], IMAGES, {"y": IMAGES["x"], "z": IMAGES["x"]}, "one output"),
         ([("Flatten", "x", "y", {"axis": 3})], IMAGES, {"y": ["m", "k"]}, r"fails on images .* \(ValueError: 84 rows"),
         ([("ReduceMean", "x", "y", {"axes": [3], "keepdims": 0})], IMAGES, {"y": ["n", 3, 14]},
          r"got float32 \(2, 3, 14\)"),
         ([("ReduceMean", "x", "y", {"keepdims": 0})], IMAGES, {"y": []}, r"fails on images \(2, 3, 14, 14\)"),
-        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "takes batches of .* where 268 MB are allowed"),
-        (POOL, {"x": [10**6, 3, 32, 32]}, {"y": [10**6, 3]},
-         "takes batches of 1000000 images of size 32 only, 12.3 GB where 268 MB are allowed"),
+        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "size must be an integer from 1 to 4,096"),
+        (POOL, {"x": [10**6, 3, 32, 32]}, {"y": [10**6, 3]}, "takes 1000000 images of size 32 at once: export it with"),
     ],
 )  # fmt: skip
 def test_files_of_other_networks_are_refused_in_one_sentence(onnx, nodes, inputs, outputs, message):
@@ -122,7 +119,7 @@ def test_files_of_other_networks_are_refused_in_one_sentence(onnx, nodes, inputs
 def test_whole_numbers_are_no_images(onnx):
     nodes = [("Abs", "x", "y", {})]
     path = onnx(nodes, IMAGES, {"y": IMAGES["x"]}, kind="UINT8")
-    with pytest.raises(InputError, match=r"of float32 or float16, and takes x tensor\(uint8\)"):
+    with pytest.raises(InputError, match=r"of float32 or float16, .* input x tensor\(uint8\)"):
         load(path)
 
 
