@@ -226,7 +226,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "first": (0, 10_000_000), "seed": (0, 2**63 - 1), "candidates": (1, 100_000), "factor": (2, 1000),
     "threshold": (0.0, 1.0), "few": (1, 100_000), "rows": (1, 10_000), "number": (1, 10_000), "reject": (0.001, 0.5),
     # Of images, networks and their training.
-    "size": (1, 4096), "channels": (1, 1024), "filters": (1, 2048), "epochs": (1, 1_000_000),
+    "size": (1, 4096), "filters": (1, 2048), "epochs": (1, 1_000_000),
     "batch_size": (2, 65_536), "learning_rate": (1e-30, 1e12), "momentum": (0.0, 1.0), "weight_decay": (0.0, 1e12),
     "label_smoothing": (0.0, 1.0), "mixup": (0.0, 1000.0),
 }  # fmt: skip

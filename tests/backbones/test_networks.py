@@ -59,12 +59,12 @@ def test_small_images_keep_their_size_in_the_stem():
 @pytest.mark.parametrize(
     ("name", "options", "size", "width"),
     [
-        ("conv4", {"filters": 8, "channels": 1}, 84, 200),
+        ("conv4", {"filters": 8}, 84, 200),
         ("resnet10", {"filters": 8, "small": True}, 32, 64),
         ("resnet12", {"filters": (16, 32, 64, 128)}, 32, 128),
     ],
 )
-def test_narrow_networks_and_other_channels_are_options(name, options, size, width):
+def test_narrow_networks_are_an_option(name, options, size, width):
     network = create(name, **options)
     before = {key: value.clone() for key, value in network.state_dict().items()}
     assert feature_width(network, size) == width

@@ -268,7 +268,7 @@ def edited(trained, tmp_path, recipe=None, without=(), **changes):
 RECIPES = [
     {"options": {"filters": 12_000}}, {"options": {"filters": 10**12}}, {"options": {"filters": -4}},
     {"options": {"filters": 4.5}}, {"options": {"filters": "a"}}, {"options": [1]}, {"options": None},
-    {"options": {"filters": 4, "channels": 10**6}}, {"options": {"x" * 2000: 1}}, {"backbone": ["a"]},
+    {"options": {"filters": 4, "channels": 3}}, {"options": {"x" * 2000: 1}}, {"backbone": ["a"]},
     {"backbone": "resnet12", "options": {"filters": [1] * 5000}}, {"backbone": "wrn28_10"}, {"backbone": "none"},
     {"size": "a"}, {"size": 32.5}, {"size": 10**6}, {"size": 8}, {"size": None}, {"augment": "no"}, {"batch_size": 1},
     {"other": 3}, ["a"],

@@ -103,11 +103,10 @@ def save_checkpoint(
         tensors |= {f"optimiser/{index}/{key}": x for key, x in state.items() if isinstance(x, Tensor)}
     arrays = {name: np.ascontiguousarray(x.detach().cpu().numpy()) for name, x in tensors.items()}
     versions = {"hotshot": __version__, "torch": str(torch.__version__)}
+    document = {"format": f"hotshot {WHAT}", "version": VERSION, "versions": versions, **about}
     with replace_folder(path, DESCRIPTION, overwrite=True) as folder:
         write_tensors(folder / TENSORS, arrays, {})
-        write_json(
-            folder / DESCRIPTION, {"format": f"hotshot {WHAT}", "version": VERSION, "versions": versions, **about}
-        )
+        write_json(folder / DESCRIPTION, document)
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -125,16 +124,13 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]
 def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
     """The backbone of a checkpoint, ready to extract features, its recipe, and its description."""
     about, tensors = read_checkpoint(path)
-    try:
+    with refuse_damage(Path(path), "recipe of a training"):
         recipe = Recipe(**about["recipe"])
         for name, usual in asdict(Recipe()).items():
             value = getattr(recipe, name)
-            if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
-                raise TypeError(f"its {name} is {value!r:.40}")
-        if len(json.dumps(recipe.options)) > _LONGEST_OPTIONS:
-            raise TypeError("its options are too many")
-    except (TypeError, ParameterError) as error:
-        raise InputError(f"{path} has a recipe that this hotshot does not know ({error}): train it again.") from None
+            wanted = (int, float) if isinstance(usual, float) else type(usual)
+            need(isinstance(value, wanted), f"its {name} is {value!r:.40}")
+        need(len(json.dumps(recipe.options)) <= _LONGEST_OPTIONS, "its options are too many")
     # Without memory of its own: an edited recipe may ask for any.
     with torch.device("meta"):
         network = create(recipe.backbone, **recipe.options)
@@ -142,13 +138,16 @@ def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
     return network.eval(), recipe, about
 
 
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(f"{prefix}/"): x for key, x in tensors.items() if key.startswith(f"{prefix}/")}
+
+
 def restore_module(
     module: nn.Module, name: str, tensors: dict[str, Tensor], path: str | Path, assign: bool = False
 ) -> None:
     """Restore the weights of a module: copies, or the tensors themselves."""
-    state = {key.removeprefix(f"{name}/"): x for key, x in tensors.items() if key.startswith(f"{name}/")}
     try:
-        module.load_state_dict(state, assign=assign)
+        module.load_state_dict(_below(name, tensors), assign=assign)
     except RuntimeError as error:
         raise InputError(
             f"{path} has weights that do not match its {name} ({reason(error)}): train it again."
@@ -158,8 +157,7 @@ def restore_module(
 def restore_optimiser(optimiser: Optimizer, tensors: dict[str, Tensor]) -> None:
     """Restore the state of an optimiser; learning rates come from the schedule."""
     state: dict[int, dict[str, Any]] = {}
-    for name, value in tensors.items():
-        if name.startswith("optimiser/"):
-            _, index, key = name.split("/", 2)
-            state.setdefault(int(index), {})[key] = value
+    for name, value in _below("optimiser", tensors).items():
+        index, key = name.split("/", 1)
+        state.setdefault(int(index), {})[key] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -17,6 +17,7 @@ from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.errors import ParameterError
 from hotshot.images.decode import DEVIATION, MEAN
 
+COLOURS = 3
 # Later blocks of a Conv6 do not pool: a map of 5x5 is small enough.
 POOLED_BLOCKS = 4
 # Each block of a ResNet12 halves the map, so that no image has pixels for more.
@@ -57,12 +58,12 @@ def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> n
     return nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
 
 
-def convolutional(depth: int, filters: int = 64, channels: int = 3) -> nn.Module:
+def convolutional(depth: int, filters: int = 64) -> nn.Module:
     """A plain network of `depth` blocks, 4 or 6 in the literature; features are its last map, flattened."""
-    check_numbers(filters=filters, channels=channels)
+    check_numbers(filters=filters)
     blocks = nn.Sequential()
     for index in range(depth):
-        inputs = filters if index else channels
+        inputs = filters if index else COLOURS
         layers = {"conv": nn.Conv2d(inputs, filters, 3, padding=1), "norm": nn.BatchNorm2d(filters)}
         if index < POOLED_BLOCKS:
             layers["pool"] = nn.MaxPool2d(2)
@@ -71,16 +72,15 @@ def convolutional(depth: int, filters: int = 64, channels: int = 3) -> nn.Module
     return _network(blocks=blocks, features=nn.Flatten())
 
 
-def residual(blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> nn.Module:
+def residual(blocks: Sequence[int], filters: int = 64, small: bool = False) -> nn.Module:
     """Four stages of basic blocks; each stage after the first halves the map and doubles the filters.
 
     With `small` the stem is one convolution of 3x3 that keeps the size, for images of 32x32, instead of 7x7 with stride
     2 and pooling.
     """
-    check_numbers(channels=channels)
     # The last stage has eight times as many.
     check_number("filters", filters, 1, LIMITS["filters"][1] // 8)
-    entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
+    entry = _convolution(COLOURS, filters) if small else _convolution(COLOURS, filters, 7, stride=2)
     stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
     if not small:
         stem.append(nn.MaxPool2d(3, stride=2, padding=1))
@@ -110,7 +110,7 @@ class _BasicBlock(nn.Module):
         return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
 
-def residual12(filters: Sequence[int] = (64, 160, 320, 640), channels: int = 3) -> nn.Module:
+def residual12(filters: Sequence[int] = (64, 160, 320, 640)) -> nn.Module:
     """Four wide blocks of three convolutions, each with pooling.
 
     Blocks end in a leaky ReLU as published; the last one ends in a plain ReLU, which makes the features non-negative.
@@ -120,9 +120,9 @@ def residual12(filters: Sequence[int] = (64, 160, 320, 640), channels: int = 3) 
         several = f"1 to {MOST_BLOCKS} numbers, such as (64, 128, 256, 512)"
         raise ParameterError(f"filters must be {several}, got {filters!r:.60}.")
     for number in filters:
-        check_numbers(filters=number, channels=channels)
+        check_numbers(filters=number)
     leaks = [0.1] * (len(filters) - 1) + [0.0]
-    pairs = zip(pairwise([channels, *filters]), leaks, strict=True)
+    pairs = zip(pairwise([COLOURS, *filters]), leaks, strict=True)
     blocks = nn.Sequential(*(_Block12(inputs, outputs, leak) for (inputs, outputs), leak in pairs))
     return _network(blocks=blocks, features=_Mean())
 
@@ -144,9 +144,9 @@ class _Block12(nn.Module):
         return self.pool(self.last(self.norm3(self.conv3(y)) + self.shortcut(x)))
 
 
-def wide_residual(depth: int, widening: int, channels: int = 3) -> nn.Module:
+def wide_residual(depth: int, widening: int) -> nn.Module:
     """Three stages of (depth - 4) / 6 wide pre-activation blocks, with 16, 32 and 64 times `widening` filters."""
-    stem, blocks, width = _convolution(channels, 16), nn.Sequential(), 16
+    stem, blocks, width = _convolution(COLOURS, 16), nn.Sequential(), 16
     for stage in range(3):
         for index in range((depth - 4) // 6):
             outputs = 16 * 2**stage * widening
@@ -219,10 +219,9 @@ def options_for(name: str, size: int) -> dict[str, Any]:
 def feature_width(network: nn.Module, size: int) -> int:
     """Width V of the features of images of this size."""
     was_training = network.training
-    channels = next(p for p in network.parameters() if p.ndim == 4).shape[1]
     try:
         with torch.no_grad():
-            return int(network.eval()(torch.zeros(1, channels, size, size)).shape[1])
+            return int(network.eval()(torch.zeros(1, COLOURS, size, size)).shape[1])
     except RuntimeError:
         raise ParameterError(f"size is too small for this network, got {size}: use larger images.") from None
     finally:
