@@ -39,7 +39,7 @@ _LARGE = Lock()
 THUMBNAIL_SIDE, _THUMBNAIL_QUALITY = 64, 50
 # Of ImageNet's pixels in [0, 1], by channel, as all published checkpoints have them.
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Images that are decoded and written to a cache at once.
+# Images that are decoded and written to the disk at once.
 _AT_ONCE = 64
 
 
@@ -350,6 +350,7 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
         fields = [("pixels", np.uint8, (size, size, 3))]
         records, corrupt = compute_records(path, about, fields, len(split), _AT_ONCE, compute, progress)
     rows = split.without(corrupt, "the others stay decoded")
-    pixels = np.asarray(records)["pixels"]
+    # A plain array: results computed from it are not maps.
+    pixels = np.asarray(records["pixels"])
     images = pixels if len(rows) == len(split) else _Rows(pixels, rows)
     return DecodedSplit(images, split.labels[rows], split.names, tuple(split.images[i].name for i in corrupt))

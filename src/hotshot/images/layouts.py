@@ -197,7 +197,7 @@ def class_folders(tree: Tree, sure: bool) -> Contents | str:
     trees = _split_trees(tree)
     name = tree.path.resolve().name.split(".")[0] or "images"
     if trees:
-        return _split_folders(tree, trees, name)
+        return _split_folders(tree, trees, _published(trees) or name)
     if sure or {path.count("/") for path in tree.files if is_image(path)} == {1}:
         return Contents(name, _by_folder({"all": tree}, 1, _WANTED))
     return "has no folders of classes"
@@ -230,11 +230,14 @@ def _split_folders(tree: Tree, trees: dict[str, Tree], name: str) -> Contents:
     return Contents(name, splits, (note,) if note else ())
 
 
-def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
-    """Whether the splits hold the published numbers of ImageNet classes, and nothing else."""
+def _published(trees: dict[str, Tree]) -> str | None:
+    """The dataset whose published numbers of ImageNet classes the splits hold, and nothing else."""
     folders = {split: {path for path in tree.folders if "/" not in path} for split, tree in trees.items()}
-    return bool(folders) and all(
-        len(names) == PUBLISHED[name][split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
+    counts = {split: len(names) for split, names in folders.items()}
+    if not all(_WNID.fullmatch(name) for names in folders.values() for name in names):
+        return None
+    return next(
+        (name for name in ("miniimagenet", "tieredimagenet") if counts.items() <= PUBLISHED[name].items()), None
     )
 
 
@@ -264,30 +267,26 @@ def cub(tree: Tree, sure: bool) -> Contents | str:
     if absent:
         remedy = "give the folder CUB_200_2011 or the published CUB_200_2011.tgz"
         return f"is not CUB-200-2011, it lacks {', '.join(absent)}: {remedy}"
-    files, numbers, classes = (_by_number(tree.files[name]) for name in _CUB_LISTS)
-    split_of = {name: ("base", "val", "base", "novel")[(number - 1) % 4] for number, name in classes.items()}
+    images, labels, classes = (_numbered(tree.files[name]) for name in _CUB_LISTS)
+    split_of = {number: ("base", "val", "base", "novel")[(int(number) - 1) % 4] for number in classes}
     lists: dict[str, dict[str, str]] = {split: {} for split in split_of.values()}
-    by_text = {str(number): name for number, name in classes.items()}
-    for image, file in files.items():
-        name = by_text.get(numbers.get(image, ""))
-        if name is None:
-            raise damaged(
-                f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
-            )
-        lists[split_of[name]][file] = name
+    for image, file in images.items():
+        number = labels.get(image, "")
+        if number not in classes:
+            raise damaged(f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt, classes.txt")
+        lists[split_of[number]][file] = classes[number]
     splits = _listed(lists, tree.below("images").files, tree)
-    for name, split in split_of.items():
-        splits[split].setdefault(name, [])  # Refused, as all classes without images.
+    for number, split in split_of.items():
+        splits[split].setdefault(classes[number], [])  # Refused, as all classes without images.
     return Contents("cub", splits)
 
 
-def _by_number(file: File) -> dict[int, str]:
+def _numbered(file: File) -> dict[str, str]:
     """Values by number from a list with lines such as `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
     with refuse_damage(file.name, "list of numbers and values"):
         rows = [line.split(maxsplit=1) for line in _text_lines(file)]
-        values = {int(number): value for number, value in rows}
+        values = {str(int(number)): value for number, value in rows}
         need(len(values) == len(rows), "a number twice")
-        need(min(values) > 0, "a number below 1")
         return values
 
 
@@ -302,7 +301,7 @@ def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
     files = _files_of_splits(tree, "{}.csv")
     lists = {split: _classes_in(file) for split, file in files.items() if sure or _is_list(file)}
     trees = _split_trees(tree)
-    if trees and (sure or lists or _has_wnids(trees, "miniimagenet")):
+    if trees and (sure or lists):
         return _split_folders(tree, trees, "miniimagenet")
     images = {path: file for path, file in (tree.inside("images") or tree).files.items() if is_image(path)}
     if lists and images:
@@ -361,8 +360,8 @@ def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
     if archives:
         splits = {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
         return Contents("tieredimagenet", splits)
-    trees = _split_trees(tree)
-    if trees and (sure or _has_wnids(trees, "tieredimagenet")):
+    trees = _split_trees(tree) if sure else {}
+    if trees:
         return _split_folders(tree, trees, "tieredimagenet")
     return (
         "is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
