@@ -23,7 +23,7 @@ from hotshot.files.named_arrays import features_from_arrays
 from hotshot.files.objects import read_object
 from hotshot.files.opening import FORMATS, Format
 from hotshot.images.decode import Picture
-from hotshot.images.layouts import LAYOUTS, Contents, open_dataset
+from hotshot.images.layouts import LAYOUTS, Layout, open_dataset
 from hotshot.method.calibration import MEAN_RULES, MeanRule
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.learned_cost import COSTS, Cost
@@ -124,9 +124,9 @@ def test_a_dataset_is_a_function_and_a_line(monkeypatch, tmp_path):
         classes = {}
         for path, file in tree.files.items():
             classes.setdefault(path.split()[0], []).append(Picture(file))
-        return Contents("colours", {"all": classes}) if sure else "is something else"
+        return {"all": classes} if sure else None
 
-    monkeypatch.setitem(LAYOUTS, "first-word", layout)
+    monkeypatch.setitem(LAYOUTS, "first-word", Layout(layout, "images called class number.png"))
     (split,) = open_dataset(tmp_path, "first-word").splits.values()
     assert split.names == ("blue", "red")
     assert split.labels.tolist() == [0, 1, 1]

@@ -213,8 +213,8 @@ def lists_of_cub(**lists):
 
 REFUSED = {
     "miniimagenet": [
-        ({"a.txt": b"x"}, "is not miniImageNet, it has no train.csv"),
-        (ravi_lists(), "it has no images: give the folder"),
+        ({"a.txt": b"x"}, "is not in the layout miniimagenet: give a folder or archive with train, val"),
+        (ravi_lists(), "is not in the layout"),
         (without(ravi_images() | ravi_lists(), "images/n018556720.jpg"), "lacks 1 of the 8 .* first 'n018556720.jpg'"),
         (ravi_images() | {"train.csv": b"name;class\n"}, "train.csv is not a valid list of 'filename,label' lines"),
         (ravi_images() | {"train.csv": b"filename,label\na,b,c\n"}, "train.csv is not a valid list"),
@@ -231,7 +231,7 @@ REFUSED = {
         ({"mini-imagenet-cache-val.pkl": b""}, "empty"),
     ],
     "tieredimagenet": [
-        ({"a.txt": b"x"}, "is not tieredImageNet, it has neither folders"),
+        ({"a.txt": b"x"}, "is not in the layout tieredimagenet: give"),
         (without(tiered_arrays(), "val_labels.pkl"), "images of split 'val' and no val_labels.pkl"),
         (tiered_arrays() | {"train_labels.pkl": tiered_labels("train", each=2)}, "6 images, and train_labels.pkl 4"),
         (tiered_arrays(lambda file, images: np.savez(file, X=images)), "no array 'images'"),
@@ -241,8 +241,8 @@ REFUSED = {
         (tiered(images_png={}), "train_images_png.pkl is not a valid file of images"),
     ],
     "cub": [
-        (without(cub(prefix=""), "classes.txt"), "is not CUB-200-2011, it lacks classes.txt"),
-        (class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/"),
+        (without(cub(prefix=""), "classes.txt"), "is not in the layout cub: give .* classes.txt"),
+        (class_folders(), "with images/ and images.txt, image_class_labels.txt, classes.txt"),
         (without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"), "lacks 1 of the 16 images in its lists, first"),
         (lists_of_cub(image_class_labels=b"1 1\n"), "has no class for image"),
         (lists_of_cub(image_class_labels=b"1 x\n"), "no class for image|not a valid list"),
@@ -253,7 +253,7 @@ REFUSED = {
         (lists_of_cub(classes=cub(prefix="")["classes.txt"] + b"9 009.Bird_8\n"), "without images, '009.Bird_8' first"),
     ],
     "cifar-fs": [
-        (class_folders(), "is not CIFAR-FS, it has neither data/class/image.png"),
+        (class_folders(), "is not in the layout cifar-fs: give .* data/class/image.png"),
         (without(cifar_folders(""), "splits/bertinetto/val.txt"), "lacks the list splits/bertinetto/val"),
         (cifar_folders("") | {"splits/bertinetto/val.txt": b"otter\nunicorn\n"}, "of 1 classes .*, 'unicorn' first"),
         (cifar_folders("") | {"splits/bertinetto/val.txt": b"apple\n"}, "in both 'base' and 'val', 'apple' first"),
@@ -262,7 +262,7 @@ REFUSED = {
         (cifar(fine_labels=[100], data=np.zeros((1, 3072), np.uint8)), "labels beyond its 100 classes"),
     ],
     "omniglot": [
-        (class_folders(), "has neither images_background nor images_evaluation"),
+        (class_folders(), "is not in the layout omniglot: .* images_background and images_evaluation"),
         (
             omniglot() | {"images_background/Greek/x.png": b"x"},
             "'Greek/x.png' outside the folders of classes: download",

@@ -1,8 +1,7 @@
 """Datasets of images in the layouts in which they were published, and in folders of classes.
 
-A layout is a function of a tree and a line in `LAYOUTS`: it returns the images by split and class, or says what the
-tree lacks; where the user is `sure` of the layout, fewer classes than published will do. Splits are called base, val
-and novel, or all where nothing is split.
+A layout is a function of a tree and a row of the table `LAYOUTS`: the images by split and class. Splits are called
+base, val and novel, or all where nothing is split.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +36,22 @@ ALIASES = {
 }
 SPLITS = (*ALIASES, "all")
 DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
-# Images of a split by class.
+# Images of a split by class, and all of them by split.
 Classes = Mapping[str, Sequence[Picture]]
-# Numbers of classes in the splits of published datasets.
-PUBLISHED = {
-    "omniglot": {"base": 964, "novel": 659},
-    "cub": {"base": 100, "val": 50, "novel": 50},
-    "miniimagenet": {"base": 64, "val": 16, "novel": 20},
-    "tieredimagenet": {"base": 351, "val": 97, "novel": 160},
-    "cifar-fs": {"base": 64, "val": 16, "novel": 20},
-}
+Splits = Mapping[str, Classes]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The function that reads a tree, and returns None for one of another layout; and what trees of this one hold.
+
+    Where the function is told that the user is sure of the layout, fewer classes than published will do. `counts` are
+    the published numbers of classes.
+    """
+
+    read: Callable[[Tree, bool], Splits | None]
+    holds: str
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +64,6 @@ class ImageDataset:
     name: str
     splits: dict[str, ImageSplit]
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Images by split and class in a layout, and notes."""
-
-    name: str
-    splits: Mapping[str, Classes]
-    notes: tuple[str, ...] = ()
 
 
 def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = False) -> ImageDataset:
@@ -90,15 +86,20 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
     if kind != "auto" and kind not in LAYOUTS:
         raise ParameterError(f"kind must be 'auto' or one of {', '.join(LAYOUTS)}, got {kind!r:.60}.")
     tree = open_tree(Path(path))
-    layouts = list(LAYOUTS.values()) if kind == "auto" else [LAYOUTS[kind]]
-    attempts = (layout(inside, False) for inside in tree.unwrapped() for layout in layouts)
-    contents = next((given for given in attempts if isinstance(given, Contents)), None) or layouts[-1](tree, True)
-    if isinstance(contents, str):
-        raise InputError(f"{tree.path} {contents}.")
+    names = list(LAYOUTS) if kind == "auto" else [kind]
+    trees = ((name, inside, False) for inside in tree.unwrapped() for name in names)
+    for name, inside, sure in chain(trees, [(names[-1], tree, True)]):
+        found = LAYOUTS[name].read(inside, sure)
+        if found is not None:
+            break
+    else:
+        raise InputError(
+            f"{tree.path} is not in the layout {kind}: give a folder or archive with {LAYOUTS[kind].holds}."
+        )
+    if name == "folder":
+        name = _published(found) or tree.path.resolve().name.split(".")[0] or "images"
     splits = {
-        split: _split(f"{contents.name}-{split}", contents.splits[split], tree, split, skip_corrupt)
-        for split in SPLITS
-        if split in contents.splits
+        split: _split(f"{name}-{split}", found[split], tree, split, skip_corrupt) for split in SPLITS if split in found
     }
     # Nothing measured on a class that is in two splits would be about new classes.
     for first, second in combinations(splits, 2):
@@ -108,12 +109,25 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
                 f"{tree.path} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
                 "keep each class in one split."
             )
-    return ImageDataset(contents.name, splits, (*contents.notes, *_differences(contents.name, splits)))
+    return ImageDataset(name, splits, tuple(_differences(name, splits, inside)))
 
 
-def _differences(name: str, splits: dict[str, ImageSplit]) -> Iterator[str]:
+def _published(splits: Splits) -> str | None:
+    """The dataset whose published numbers of ImageNet classes these splits have."""
+    counts = {split: len(classes) for split, classes in splits.items()}
+    if not all(_WNID.fullmatch(name) for classes in splits.values() for name in classes):
+        return None
+    names = ("miniimagenet", "tieredimagenet")
+    return next((name for name in names if counts.items() <= LAYOUTS[name].counts.items()), None)
+
+
+def _differences(name: str, splits: dict[str, ImageSplit], tree: Tree) -> Iterator[str]:
     """What is not as published, in sentences."""
-    for split, count in PUBLISHED.get(name, {}).items():
+    used = {id(image.file) for split in splits.values() for image in split.images}
+    outside = [path for path, file in tree.files.items() if is_image(path) and id(file) not in used]
+    if outside:
+        yield f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}."
+    for split, count in LAYOUTS[name].counts.items() if name in LAYOUTS else ():
         if split not in splits:
             yield f"Split '{split}' is missing."
         elif len(splits[split].names) != count:
@@ -192,15 +206,12 @@ _WANTED = "use split/class/image with splits called train, val and test, or clas
 _WNID = re.compile(r"n\d{8}")
 
 
-def class_folders(tree: Tree, sure: bool) -> Contents | str:
+def class_folders(tree: Tree, sure: bool) -> Splits | None:
     """`split/class/image` and `class/image`, the most common layouts."""
     trees = _split_trees(tree)
-    name = tree.path.resolve().name.split(".")[0] or "images"
-    if trees:
-        return _split_folders(tree, trees, _published(trees) or name)
-    if sure or {path.count("/") for path in tree.files if is_image(path)} == {1}:
-        return Contents(name, _by_folder({"all": tree}, 1, _WANTED))
-    return "has no folders of classes"
+    if not trees and (sure or {path.count("/") for path in tree.files if is_image(path)} == {1}):
+        trees = {"all": tree}
+    return _by_folder(trees, 1, _WANTED) if trees else None
 
 
 def _split_trees(tree: Tree) -> dict[str, Tree]:
@@ -221,39 +232,14 @@ def _split_trees(tree: Tree) -> dict[str, Tree]:
     return trees
 
 
-def _split_folders(tree: Tree, trees: dict[str, Tree], name: str) -> Contents:
-    """Images by split and class from the trees of the splits; images outside get a note."""
-    splits = _by_folder(trees, 1, _WANTED)
-    used = {id(file) for inside in trees.values() for file in inside.files.values()}
-    outside = [path for path, file in tree.files.items() if is_image(path) and id(file) not in used]
-    note = f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}." if outside else ""
-    return Contents(name, splits, (note,) if note else ())
-
-
-def _published(trees: dict[str, Tree]) -> str | None:
-    """The dataset whose published numbers of ImageNet classes the splits hold, and nothing else."""
-    folders = {split: {path for path in tree.folders if "/" not in path} for split, tree in trees.items()}
-    counts = {split: len(names) for split, names in folders.items()}
-    if not all(_WNID.fullmatch(name) for names in folders.values() for name in names):
-        return None
-    return next(
-        (name for name in ("miniimagenet", "tieredimagenet") if counts.items() <= PUBLISHED[name].items()), None
-    )
-
-
 # --- Omniglot (Lake et al. 2015)
 
 
-def omniglot(tree: Tree, sure: bool) -> Contents | str:
+def omniglot(tree: Tree, sure: bool) -> Splits | None:
     """Drawings of characters of 30 alphabets (base) and 20 (novel), `alphabet/character/drawing.png`."""
     names = {"base": "images_background", "novel": "images_evaluation"}
     trees = {split: inside for split, name in names.items() if (inside := tree.inside(name)) is not None}
-    if not trees:
-        return (
-            "is not Omniglot, it has neither images_background nor images_evaluation, as a folder or zip: give the "
-            "folder that holds them"
-        )
-    return Contents("omniglot", _by_folder(trees, 2, "download it again as published, alphabet/character/image"))
+    return _by_folder(trees, 2, "download it again as published, alphabet/character/image") if trees else None
 
 
 # --- Caltech-UCSD Birds-200-2011 (Wah et al. 2011), split by class number as Chen et al. (2019) do
@@ -261,12 +247,10 @@ def omniglot(tree: Tree, sure: bool) -> Contents | str:
 _CUB_LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 
 
-def cub(tree: Tree, sure: bool) -> Contents | str:
+def cub(tree: Tree, sure: bool) -> Splits | None:
     """`images/` with lists; counting classes from 0, even ones are base, 1, 5, 9… val and 3, 7, 11… novel classes."""
-    absent = [name for name in _CUB_LISTS if name not in tree.files] + ["images/"] * ("images" not in tree.folders)
-    if absent:
-        remedy = "give the folder CUB_200_2011 or the published CUB_200_2011.tgz"
-        return f"is not CUB-200-2011, it lacks {', '.join(absent)}: {remedy}"
+    if not all(name in tree.files for name in _CUB_LISTS) or "images" not in tree.folders:
+        return None
     images, labels, classes = (_numbered(tree.files[name]) for name in _CUB_LISTS)
     split_of = {number: ("base", "val", "base", "novel")[(int(number) - 1) % 4] for number in classes}
     lists: dict[str, dict[str, str]] = {split: {} for split in split_of.values()}
@@ -278,7 +262,7 @@ def cub(tree: Tree, sure: bool) -> Contents | str:
     splits = _listed(lists, tree.below("images").files, tree)
     for number, split in split_of.items():
         splits[split].setdefault(classes[number], [])  # Refused, as all classes without images.
-    return Contents("cub", splits)
+    return splits
 
 
 def _numbered(file: File) -> dict[str, str]:
@@ -293,24 +277,18 @@ def _numbered(file: File) -> dict[str, str]:
 # --- miniImageNet (Vinyals et al. 2016) in the split of Ravi and Larochelle
 
 
-def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
+def miniimagenet(tree: Tree, sure: bool) -> Splits | None:
     """Splits of `wnid/image`; images with the lists `train.csv` and so on; or the pickled caches of 84x84 arrays."""
     caches = _files_of_splits(tree, "mini-imagenet-cache-{}.pkl")
     if caches:
-        return Contents("miniimagenet", {split: _cached(file) for split, file in caches.items()})
+        return {split: _cached(file) for split, file in caches.items()}
     files = _files_of_splits(tree, "{}.csv")
     lists = {split: _classes_in(file) for split, file in files.items() if sure or _is_list(file)}
-    trees = _split_trees(tree)
-    if trees and (sure or lists):
-        return _split_folders(tree, trees, "miniimagenet")
+    trees = _split_trees(tree) if sure or lists else {}
+    if trees:
+        return _by_folder(trees, 1, _WANTED)
     images = {path: file for path, file in (tree.inside("images") or tree).files.items() if is_image(path)}
-    if lists and images:
-        return Contents("miniimagenet", _listed(lists, images, tree))
-    return (
-        f"is not miniImageNet, it has {'no images' if lists else 'no train.csv, val.csv or test.csv'}: give the folder "
-        "with train, val and test as folders or tars, with images and the three lists, or with the mini-imagenet-cache "
-        "files"
-    )
+    return _listed(lists, images, tree) if lists and images else None
 
 
 def _is_list(file: File) -> bool:
@@ -348,7 +326,7 @@ def _cached(file: File) -> Classes:
 _HOMONYMS = ("crane", "maillot")
 
 
-def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
+def tieredimagenet(tree: Tree, sure: bool) -> Splits | None:
     """Splits of `wnid/image`; or `train_images.npz`, or `train_images_png.pkl`, with `train_labels.pkl` and so on."""
     archives = _files_of_splits(tree, "{}_images_png.pkl") | _files_of_splits(tree, "{}_images.npz")
     labels = _files_of_splits(tree, "{}_labels.pkl")
@@ -358,15 +336,9 @@ def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
             "images."
         )
     if archives:
-        splits = {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
-        return Contents("tieredimagenet", splits)
+        return {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
     trees = _split_trees(tree) if sure else {}
-    if trees:
-        return _split_folders(tree, trees, "tieredimagenet")
-    return (
-        "is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
-        "train_images_png.pkl with train_labels.pkl: give the folder that holds them"
-    )
+    return _by_folder(trees, 1, _WANTED) if trees else None
 
 
 def _archived(images: File, labels: File, split: str) -> Classes:
@@ -436,27 +408,24 @@ CIFAR_CLASSES = {split: text.split() for split, text in _CIFAR_CLASSES.items()}
 _CIFAR_PICKLES = ("meta", "train", "test")
 
 
-def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
+def cifar_fs(tree: Tree, sure: bool) -> Splits | None:
     """`data/class/image.png` with the lists in `splits/bertinetto`, or CIFAR-100 as published for Python."""
     has_lists = any(path.startswith("splits/bertinetto/") for path in tree.files)
     data = tree.inside("data") if sure or has_lists else None
-    published = [inside for inside in (tree, tree.inside("cifar-100-python")) if inside is not None]
-    pickles = next((inside for inside in published if all(name in inside.files for name in _CIFAR_PICKLES)), None)
     if data is not None:
         classes = _by_folder({"all": data}, 1, "use data/class/image")["all"]
-    elif pickles is not None:
-        classes = _cifar_pickles(pickles)
     else:
-        return (
-            "is not CIFAR-FS, it has neither data/class/image.png nor cifar-100-python.tar.gz or its pickles train, "
-            "test and meta: give the folder that holds them"
-        )
+        published = [inside for inside in (tree, tree.inside("cifar-100-python")) if inside is not None]
+        pickles = next((inside for inside in published if all(name in inside.files for name in _CIFAR_PICKLES)), None)
+        if pickles is None:
+            return None
+        classes = _cifar_pickles(pickles)
     others = sorted(classes.keys() - {name for names in CIFAR_CLASSES.values() for name in names})
     lists = _cifar_lists(tree) or {"base": others, **CIFAR_CLASSES}
     lost = [name for names in lists.values() for name in names if not classes.get(name)]
     if lost:
         raise damaged(f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first")
-    return Contents("cifar-fs", {split: {name: classes[name] for name in names} for split, names in lists.items()})
+    return {split: {name: classes[name] for name in names} for split, names in lists.items()}
 
 
 def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
@@ -518,12 +487,29 @@ def _texts(values: Any) -> list[str]:
     return names  # type: ignore[return-value]
 
 
-LAYOUTS: dict[str, Callable[[Tree, bool], Contents | str]] = {
-    "omniglot": omniglot,
-    "cub": cub,
-    "miniimagenet": miniimagenet,
-    "tieredimagenet": tieredimagenet,
-    "cifar-fs": cifar_fs,
+_SPLIT_FOLDERS = "train, val and test as folders or tars"
+LAYOUTS = {
+    "omniglot": Layout(
+        omniglot, "images_background and images_evaluation, as folders or zips", {"base": 964, "novel": 659}
+    ),
+    "cub": Layout(
+        cub, f"images/ and {', '.join(_CUB_LISTS)}, as in CUB_200_2011", {"base": 100, "val": 50, "novel": 50}
+    ),
+    "miniimagenet": Layout(
+        miniimagenet,
+        f"{_SPLIT_FOLDERS}, images with the lists train.csv, val.csv and test.csv, or the mini-imagenet-cache files",
+        {"base": 64, "val": 16, "novel": 20},
+    ),
+    "tieredimagenet": Layout(
+        tieredimagenet,
+        f"{_SPLIT_FOLDERS}, or with train_images.npz or train_images_png.pkl and train_labels.pkl, and so on",
+        {"base": 351, "val": 97, "novel": 160},
+    ),
+    "cifar-fs": Layout(
+        cifar_fs,
+        "data/class/image.png, with cifar-100-python.tar.gz, or with its pickles train, test and meta",
+        {"base": 64, "val": 16, "novel": 20},
+    ),
     # Whatever has folders of images is one of these too.
-    "folder": class_folders,
+    "folder": Layout(class_folders, "split/class/image or class/image"),
 }
