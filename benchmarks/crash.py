@@ -456,37 +456,39 @@ def load_again_and_again() -> None:
         seen = {*model.new_classes}
 
 
+def work_in(folder: Path, work: Callable[[], None]) -> None:
+    os.chdir(folder)
+    work()
+
+
 def share(start: Path, root: Path) -> Counts:
     """Kill writers of one model at random moments while it is read; operations are additions."""
-    box, rng = root / "box", np.random.default_rng(0)
+    box, rng, context = root / "box", np.random.default_rng(0), get_context("fork")
     root.mkdir()
     shutil.copytree(start, box)
-
-    def start(work: Callable[[], None], name: str) -> int:
-        process = os.fork()
-        if process:
-            return process
-        code = in_fork(work, box, root / name)
-        os._exit(code if code >= 0 else 2)
-
     works = {"reader": load_again_and_again, **{f"writer {w}": partial(add_classes, w) for w in range(WRITERS)}}
-    running = {name: start(work, name) for name, work in works.items()}
-    findings, kills = [], 0
+
+    def started(name: str) -> Any:
+        process = context.Process(target=work_in, args=(box, works[name]))
+        process.start()
+        return process
+
+    running = {name: started(name) for name in works}
+    findings, kills, until = [], 0, time.monotonic() + SECONDS
     while running:
         time.sleep(rng.uniform(0.02, 0.4))
-        name = str(rng.choice(list(works)[1:]))
-        if kills < KILLS and name in running:
-            for child in Path(f"/proc/{running[name]}/task/{running[name]}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+        victim = str(rng.choice(list(works)[1:]))
+        if kills < KILLS and victim in running:
+            running[victim].kill()
             kills += 1
-        for name in list(running):
-            process, status = os.waitpid(running[name], os.WNOHANG)
-            if process and os.waitstatus_to_exitcode(status) == 2 and name != "reader":
-                running[name] = start(works[name], name)
-            elif process:
+        for name, process in list(running.items()):
+            if process.exitcode == -signal.SIGKILL:
+                running[name] = started(name)
+            elif process.exitcode is not None or time.monotonic() > until:
                 del running[name]
-                if status:
-                    findings.append(f"{SHARED}, {name}: {last_line(root / name)}, or it took too long")
+                process.kill()
+                if process.exitcode != 0:
+                    findings.append(f"{SHARED}, {name}: exit code {process.exitcode} (None: it took too long)")
     return WRITERS * ADDED, kills, findings
 
 

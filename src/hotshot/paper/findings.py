@@ -137,10 +137,12 @@ def dots(table: Table, *columns: str) -> Figure:
             groups[str(row[0])] = numbers
     order = sorted(groups, key=lambda name: -groups[name][0].mean)
     signed = groups[order[0]][0].signed
+    # A single series has no legend to name it.
+    what = f"{columns[0][:1].upper()}{columns[0][1:]}: " if len(columns) == 1 else ""
     return figures.grouped_bars(
         order,
         {column: [groups[name][i] for name in order] for i, column in enumerate(columns)},
         label="paired difference in points, 95%" if signed else "accuracy in %",
         zero=signed,
-        title=table.title,
+        title=f"{what}{table.title}",
     )

@@ -59,7 +59,9 @@ def run_cost(setting: Setting) -> Findings:
         "The smaller the cost of a base class, the larger its weight.",
         {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
     )
-    figure = figures.heatmap(*_grouped(cost, cost, model), label="learned cost", title=table.title)
+    figure = figures.heatmap(
+        *_grouped(cost, cost, model), label="learned cost", title=f"Learned cost, {setting.first_task()}"
+    )
     return Findings([], [table], {"cost": figure}, [smaller])
 
 
