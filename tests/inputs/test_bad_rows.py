@@ -12,7 +12,7 @@ from sentences import NEW, labelled, read_table, sentences, write_problem, write
 from hotshot import InputClassifier
 from hotshot.errors import InputError, LeftOutWarning
 from hotshot.inputs.answers import answer
-from hotshot.inputs.classifier import AT_ONCE
+from hotshot.inputs.encoding import AT_ONCE
 
 
 @pytest.fixture(scope="module")

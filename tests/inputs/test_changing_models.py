@@ -14,6 +14,7 @@ from sentences import NEW, OLD, labelled, sentences, write_problem, write_table
 from hotshot import InputClassifier
 from hotshot.errors import HotshotError, InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.files import atomic
+from hotshot.inputs.encoding import InputEncoder
 
 SETTINGS = {"mean_rule": "posterior", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
 
@@ -210,8 +211,7 @@ def test_code_that_a_file_names_runs_only_if_the_user_names_it(
     model = load(saved)
     name = f"{saved}/evil.py:embed"
     content = json.loads((saved / "inputs.json").read_text())
-    model.encoder = name
-    model._loaded = None
+    model.encoding = InputEncoder(name, "cpu", kind="texts", probe=model.encoding.probe)
     evil = saved.with_name("evil.model")
     model.save(evil)
     assert json.loads((evil / "inputs.json").read_text()) == {**content, "encoder": name}
@@ -249,7 +249,7 @@ def test_the_bank_of_a_model_is_on_the_disk_before_the_model_has_its_name(saved,
 def test_a_folder_of_a_sentence_encoder_may_hold_code_too(saved, tmp_path):
     (tmp_path / "encoder").mkdir()
     model = load(saved)
-    model.encoder = f"st:{tmp_path}/encoder"
+    model.encoding.name = f"st:{tmp_path}/encoder"
     model.save(tmp_path / "other.model")
     with pytest.raises(InputError, match="runs only if you name it"):
         InputClassifier.load(tmp_path / "other.model").predict(["a"])

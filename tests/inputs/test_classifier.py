@@ -138,7 +138,7 @@ def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp
 def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
     (tmp_path / "words.py").write_text((folder / "words.py").read_text(encoding="utf-8").replace("64", "65"))
     loaded = InputClassifier.load(saved, trust=True)
-    loaded.encoder = f"{tmp_path}/words.py:embed"
+    loaded.encoding.name = f"{tmp_path}/words.py:embed"
     with pytest.raises(InputError, match="other features than when this model was fitted"):
         loaded.predict(["Wren0"])
 

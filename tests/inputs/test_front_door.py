@@ -110,7 +110,7 @@ def test_a_saved_model_answers_grows_and_is_undone_to_the_bit(world, model, quer
         changed.add(world.items(LATER, 2), [LATER] * 2)
     assert LATER in InputClassifier.load(tmp_path / "a.model").classes
     undone = InputClassifier.undo(tmp_path / "a.model")
-    undone.trust = True
+    undone.encoding.trust = True
     np.testing.assert_array_equal(undone.predict_proba(queries[0]), before)
     with (
         pytest.raises(InputError, match="already"),

@@ -53,7 +53,7 @@ def model(photographs):
 
 
 def test_folders_are_classes_and_images_in_a_flat_folder_are_classified(model, photographs):
-    assert model.kind == IMAGES
+    assert model.encoding.kind == IMAGES
     assert model.predict(photographs / "inbox").tolist() == list(COLOURS)
     assert model.predict(photographs / "inbox" / "2.png").tolist() == ["blue"]
     assert model.predict([photographs / "inbox" / "3.png"]).tolist() == ["yellow"]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree, rmtree
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from hotshot.bank import BaseClasses, is_bank
-from hotshot.bank.bank import EXTRACTOR
 from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
@@ -29,40 +27,23 @@ from hotshot.files.objects import need, read_folder, read_json_document, refuse_
 from hotshot.files.samples import ID
 from hotshot.files.tables import STDIN_NAME
 from hotshot.formatting import count, did_you_mean, quoted
-from hotshot.inputs import inputs as raw
 from hotshot.inputs.answers import InputSuggestions
+from hotshot.inputs.encoding import AT_ONCE, InputEncoder, Watch
 from hotshot.inputs.explaining import InputExplanation, explain_inputs
-from hotshot.inputs.inputs import BY_NAME, FEATURES, IMAGES, TEXTS, Columns, Inputs
-from hotshot.inputs.samples import (
-    distinct,
-    joined,
-    names_of,
-    read_samples,
-    readable,
-    unreadable,
-    with_few_thumbnails,
-    with_new_ids,
-)
+from hotshot.inputs.inputs import BY_NAME, FEATURES, TEXTS, Columns, Inputs, is_path, of_one_class, open_inputs
+from hotshot.inputs.samples import distinct, joined, names_of, read_samples, readable, with_new_ids
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
     from hotshot.classifiers.explanation import Explanation
-    from hotshot.encoders import Encoder
 
 # Files of a model, in addition to those of its classifier.
 INPUTS, SUPPORT, OLD, BANK, PREVIOUS = "inputs.json", "support.safetensors", "old.safetensors", "base.bank", "previous"
 WHAT, VERSION, FIT = "model of inputs", 3, "fit a model with hotshot fit"
 # Changes of a model in a folder that can be undone.
 MOST_UNDONE = 20
-# Inputs per batch.
-AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
-
-# Threads load encoders one after another.
-_LOADING = Lock()
-
-Watch = Callable[[str, int, int | None], None]
 
 
 class InputClassifier:
@@ -138,17 +119,8 @@ class InputClassifier:
         device: str = "cpu",
         **settings: Any,
     ) -> None:
-        self.encoder, self.base, self.new_only, self.device = encoder, base, new_only, device
+        self.encoding, self.base, self.new_only = InputEncoder(encoder, device), base, new_only
         self.strict, self.settings = strict, settings
-        self.kind = FEATURES
-        if encoder is not None:
-            from hotshot.encoders import encoder_kind
-
-            self.kind = encoder_kind(encoder)
-        # Whether code that the name of the encoder leads to may be run: the user named it.
-        self.trust = True
-        self.probe: tuple[float, ...] = ()
-        self._loaded: Encoder | None = None
         # What feature files state about features of this model.
         self.about: dict[str, Any] = {}
         # Rows of the last fit that had no label.
@@ -166,6 +138,11 @@ class InputClassifier:
         old, new = len(self.classes) - len(self.new_classes), count(len(self.new_classes), "new class", "new classes")
         samples = count(len(self.model.support_labels_), "sample")
         return f"InputClassifier({self.encoder!r}, {old} old classes, {new} with {samples})"
+
+    @property
+    def encoder(self) -> str | None:
+        """Name of the encoder."""
+        return self.encoding.name
 
     @property
     def classes(self) -> np.ndarray:
@@ -213,9 +190,10 @@ class InputClassifier:
         new_names = [*_label_counts(new)]
         old_names = [*_label_counts(old)] if isinstance(old, Inputs) else [] if old is None else old.names.tolist()
         fitted._check_names(old_names, new_names)
-        samples, fitted.unlabelled = fitted.encoded(new, watch)
+        samples, fitted.unlabelled = fitted.encoding.labelled(new, watch, strict=self.strict)
         fitted._check_names(old_names, samples.y)
-        return self._fit(fitted, fitted.encoded(old, watch)[0] if isinstance(old, Inputs) else old, samples)
+        stored = fitted.encoding.labelled(old, watch, strict=self.strict)[0] if isinstance(old, Inputs) else old
+        return self._fit(fitted, stored, samples)
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -225,7 +203,7 @@ class InputClassifier:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
         fitted, opened = copy(self), self.opened(path, None, columns)
         _check_few([*_label_counts(opened).values()], few, opened.name)
-        both, fitted.unlabelled = fitted.encoded(opened, watch)
+        both, fitted.unlabelled = fitted.encoding.labelled(opened, watch, strict=self.strict)
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
@@ -256,8 +234,9 @@ class InputClassifier:
         The result is that of a fresh fit to all samples. A sample that the model has already is left out.
         """
         grown, support, old = copy(self), self.support, [] if self.old is None else [self.old]
-        given = raw.of_one_class(self._labelled(inputs, labels, columns), inputs)
-        encoded, grown.unlabelled = self.encoded(given, watch)
+        given = of_one_class(self._labelled(inputs, labels, columns), inputs)
+        width = self.model.n_features_in_
+        encoded, grown.unlabelled = self.encoding.labelled(given, watch, strict=self.strict, width=width)
         new = distinct(encoded, [support, *old], self.strict)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
@@ -358,14 +337,20 @@ class InputClassifier:
         """Open inputs for this model, in batches; ``labels`` are those of a list. What is open stays as it is."""
         if isinstance(inputs, Inputs):
             return inputs
-        opened = raw.open_inputs(inputs, self.kind, columns, labels)
+        opened = open_inputs(inputs, self.encoding.kind, columns, labels)
         if opened.kind == FEATURES:
-            self._check_extractor(opened.name, opened.about)
+            self.encoding.check_same(opened.name, opened.about, self.about)
         return opened
 
     def opened_line(self, line: str, columns: Columns = BY_NAME) -> Inputs:
         """Open what a command line names: a file, a folder, standard input, or a text itself."""
-        return self.opened([line] if self.kind == TEXTS and not raw.is_path(line) else line, columns=columns)
+        return self.opened([line] if self.encoding.kind == TEXTS and not is_path(line) else line, columns=columns)
+
+    def batches(
+        self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
+    ) -> Iterator[tuple[Samples, Any, np.ndarray]]:
+        """Batches of inputs from ``opened``; of the rows that can be read, texts or pixels, and features."""
+        return self.encoding.batches(inputs, watch, strict=strict, width=self.model.n_features_in_)
 
     def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
         if labels is None and not isinstance(inputs, (str, Path)):
@@ -380,111 +365,12 @@ class InputClassifier:
             base = BaseClasses.load(base)
         if base is None:
             return None
-        self._check_extractor("The bank", base.about)
+        self.encoding.check_same("The bank", base.about, self.about)
         if base.samples is None or base.names.dtype.kind in "UO":
             return base
         # Raw inputs have labels of text.
         names = np.array([as_text(name) for name in base.names.tolist()])
         return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
-
-    def batches(
-        self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
-    ) -> Iterator[tuple[Samples, Any, np.ndarray]]:
-        """Iterate over inputs from ``opened`` in batches; of the rows that can be read, texts or pixels, and features.
-
-        ``batch.errors`` says why others cannot. There is a ``LeftOutWarning`` at the end, and an error only if no input
-        can be read, or if ``strict``.
-        """
-        done = 0
-        errors: dict[int, str] = {}
-        # The caller may stop early.
-        with suppress(GeneratorExit):
-            for given in inputs.batches(AT_ONCE[inputs.kind]):
-                batch, content = self._decoded(inputs, given)
-                errors |= {done + row: error for row, error in batch.errors.items()}
-                done += len(batch)
-                # After an error, the rest is read but not encoded, to list all errors.
-                if not (strict and errors):
-                    yield batch, content, content if inputs.kind == FEATURES else self._encoder().encode(content)
-                if watch is not None:
-                    watch(inputs.name, done, inputs.total)
-        if not done:
-            raise InputError(f"{inputs.name} holds no inputs: pass at least one.")
-        if watch is not None:
-            watch(inputs.name, done, done)
-        if errors:
-            sentence = unreadable(errors, done, inputs.name)
-            if strict or len(errors) == done:
-                raise InputError(f"{sentence}; repair or remove them.")
-            warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
-
-    def encoded(self, inputs: Inputs, watch: Watch | None = None) -> tuple[Samples, int]:
-        """Labelled inputs as features with what is shown of them, and how many rows had no label.
-
-        Those rows, and rows that cannot be read, are left out.
-        """
-        parts = []
-        counts: Counter[str] = Counter()
-        for batch, content, X in self.batches(inputs, watch, strict=self.strict):
-            rows = batch[readable(batch)]
-            parts.append(with_few_thumbnails(Samples(X, inputs.labels(rows), inputs.shown(rows, content)), counts))
-        samples = joined(parts)
-        inputs.check_labelled(samples.y)
-        about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        labelled = np.array([bool(label) for label in samples.y])
-        samples = replace(samples, y=np.array(samples.y), about=about)[labelled]
-        return samples, int((~labelled).sum())
-
-    def _decoded(self, inputs: Inputs, batch: Samples) -> tuple[Samples, Any]:
-        """The batch with all its errors, and of the other rows texts, pixels or features."""
-        rows = readable(batch)
-        if inputs.kind == FEATURES:
-            width = getattr(getattr(self, "model", None), "n_features_in_", batch.X.shape[1])
-            if batch.X.shape[1] != width:
-                raise InputError(
-                    f"{inputs.name} has {batch.X.shape[1]} features, but this model needs {width}: extract them with "
-                    "its encoder, or pass the inputs themselves."
-                )
-            finite = np.isfinite(batch.X).all(axis=1)
-            errors = dict.fromkeys(np.flatnonzero(~finite).tolist(), "its features are not all finite numbers")
-            return replace(batch, errors={**batch.errors, **errors}), batch.X[finite]
-        content, size = [batch.X[row] for row in rows], self._encoder().size
-        if size is None:
-            return batch, content
-        pixels, wrong = raw.decoded(content, size)
-        return replace(batch, errors={**batch.errors, **{int(rows[i]): why for i, why in wrong.items()}}), pixels
-
-    def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
-        """Raise if features come from another encoder than that of this model."""
-        expected = self._encoder().about if self.encoder is not None and not self.about else self.about
-        needed, given = (header.get(EXTRACTOR) for header in (expected, about))
-        if needed is not None and given is not None and needed != given:
-            raise InputError(
-                f"{name} has features from {quoted(given)}, but this model needs those of {quoted(needed)}: extract "
-                "them with that encoder, or pass the inputs themselves."
-            )
-
-    def _encoder(self) -> Encoder:
-        """The encoder; for a loaded model it must return the same features as when the model was fitted."""
-        if self.encoder is None:
-            raise ParameterError("This model has no encoder and takes only features: fit a model with an encoder.")
-        from hotshot.encoders import load_encoder, runs_code
-
-        if not self.trust and runs_code(self.encoder):
-            raise InputError(
-                "The encoder that the file of this model names is Python code, which runs only if you name it: pass "
-                f"encoder={self.encoder!r} to load (in the shell --encoder {self.encoder}), or trust=True."
-            )
-        with _LOADING:
-            if self._loaded is None:
-                loaded = load_encoder(self.encoder, self.device)
-                if self.probe and not loaded.same_as(self.probe):
-                    raise InputError(
-                        f"The encoder {self.encoder} returns other features than when this model was fitted: use the "
-                        "same weights and version, or fit the model again."
-                    )
-                self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
-            return self._loaded
 
     # --- models in folders
 
@@ -498,9 +384,9 @@ class InputClassifier:
             "format": f"hotshot {WHAT}",
             "version": VERSION,
             "encoder": self.encoder,
-            "kind": self.kind,
+            "kind": self.encoding.kind,
             "new_only": self.new_only,
-            "probe": list(self.probe),
+            "probe": list(self.encoding.probe),
             "old": None if self.old is None else self.old.y.tolist(),
         }
         base: Any = self.model.base
@@ -580,11 +466,11 @@ class InputClassifier:
         if encoder is not None and content.get("encoder") is None:
             raise ParameterError(f"{folder} takes features and has no encoder: leave encoder (--encoder) out.")
         with refuse_damage(folder, WHAT):
-            loaded = cls(new_only=bool(content["new_only"]), device=device)
-            loaded.encoder, loaded.trust = encoder or content["encoder"], trust or encoder is not None
-            loaded.model, loaded.kind, loaded.probe = model, content["kind"], tuple(map(float, content["probe"]))
-            known = loaded.kind in AT_ONCE and isinstance(loaded.encoder, (str, type(None)))
-            need(known, "its kind of inputs or its encoder is unknown")
+            loaded = cls(new_only=bool(content["new_only"]))
+            name, kind, trusted = encoder or content["encoder"], content["kind"], trust or encoder is not None
+            need(kind in AT_ONCE and isinstance(name, (str, type(None))), "its encoder is unknown")
+            loaded.encoding = InputEncoder(name, device, kind=kind, probe=content["probe"], trust=trusted)
+            loaded.model = model
             support = read_samples(folder / SUPPORT, model.support_labels_, model.n_features_in_)
             loaded._shown, loaded.about = support.columns, support.about
             if content["old"] is not None:

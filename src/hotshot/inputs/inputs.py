@@ -82,15 +82,20 @@ class Inputs:
 
     def shown(self, batch: Samples, content: Any) -> dict[str, Sequence[Any]]:
         """What explanations show of readable rows, of which `content` are texts or pixels: ids, texts or thumbnails."""
-        # Halves of surrogate pairs, which JSON may hold, are escaped as in answers.
-        columns = {ID: [str(one).encode(errors="backslashreplace").decode() for one in batch.columns[self.id]]}
+        columns = {ID: _characters(batch.columns[self.id])}
         if self.kind == FEATURES:
-            return columns | {name: list(batch.columns[name]) for name in (TEXT, THUMBNAIL) if name in batch.columns}
+            texts = {} if batch.texts is None else {TEXT: _characters(batch.texts)}
+            return columns | texts | ({} if batch.thumbnails is None else {THUMBNAIL: list(batch.thumbnails)})
         if self.kind == TEXTS:
             return columns | {TEXT: content}
         from hotshot.images.decode import thumbnails
 
         return columns | {THUMBNAIL: thumbnails(content)}
+
+
+def _characters(values: Iterable[Any]) -> list[str]:
+    """Values as text; halves of surrogate pairs, which JSON may hold, are escaped as in answers."""
+    return [str(value).encode(errors="backslashreplace").decode() for value in values]
 
 
 # --- opening
