@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -152,28 +150,13 @@ def test_joined_parts_stand_for_their_classes_in_any_order(order, kinds, seed):
     check_form(Joined(tuple(parts), tuple(classes)), expected, np.float64, 1e-11)
 
 
-def test_padding_is_never_used():
-    form = ragged_bank().prepare(plain_space(covariance="factored")).covariances
-    spoiled = [replace(part, rows=np.where((part.scales == 0)[..., None], 1e6, part.rows)) for part in form.parts]
-    weights = random_weights(1, B, 3)[0].T
-    got = replace(form, parts=tuple(spoiled)).mixtures(weights)
-    np.testing.assert_allclose(got, form.mixtures(weights), atol=1e-14)
-
-
 # --- which form is chosen -----------------------------------------------------------------------------------
 
 
-def test_the_limit_counts_the_entries_of_dense_matrices(monkeypatch):
+def test_in_banks_with_more_entries_than_the_limit_the_size_of_a_class_decides(monkeypatch):
     monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6)
-    dense = ragged_bank().prepare(plain_space()).covariances
-    assert isinstance(dense, Dense)
-    assert dense.size == B * 6 * 6
+    assert ragged_bank().prepare(plain_space()).covariances.size == B * 6 * 6
     monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6 - 1)
-    assert isinstance(ragged_bank().prepare(plain_space()).covariances, Joined)
-
-
-def test_in_large_banks_the_size_of_a_class_decides(monkeypatch):
-    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     for width, dense in {30: {3}, 6: {0, 1, 2, 3, 5}}.items():
         form = ragged_bank(width=width).prepare(plain_space()).covariances
         of_classes = {b: part for part, mine in zip(form.parts, form.classes, strict=True) for b in mine}

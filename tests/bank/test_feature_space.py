@@ -69,12 +69,9 @@ def classes(request):
 @pytest.mark.parametrize("shots", [1, 5])
 def test_real_novel_classes_do_not_differ(classes, shots):
     base, X, y = classes
-    assert not [seed for seed in range(TASKS) if base.feature_space.difference(X[drawn(y, shots, seed)])]
-
-
-def test_single_novel_samples_do_not_differ(classes):
-    base, X, _ = classes
-    assert not [row for row in range(0, len(X), 1 + len(X) // 1000) if base.feature_space.difference(X[row : row + 1])]
+    tasks = [drawn(y, shots, seed) for seed in range(TASKS)]
+    single = [[row] for row in range(0, len(X), 1 + len(X) // 1000)]
+    assert not [rows for rows in tasks + single if base.feature_space.difference(X[rows])]
 
 
 @pytest.mark.parametrize("shots", [1, 5])
@@ -114,15 +111,12 @@ def test_no_magnitude_overflows(scale):
     assert space is None or space.difference(scale * X_novel) is None
 
 
-def test_a_bank_of_few_classes_has_no_feature_space():
-    X, y, _, _ = low_rank()
-    assert BaseClasses.from_samples(X[y < 19], y[y < 19]).feature_space is None
-
-
 @pytest.mark.parametrize("how", [{}, {"samples": False, "covariance": "diagonal"}], ids=["samples", "statistics"])
 def test_it_is_saved_with_the_bank(how, tmp_path):
     X, y, X_novel, _ = low_rank()
     bank = BaseClasses.from_samples(X, y)
+    # Banks of few classes have none.
+    assert BaseClasses.from_samples(X[y < 19], y[y < 19]).feature_space is None
     bank.save(tmp_path / "one.bank", **how)
     for again in (BaseClasses.load(tmp_path / "one.bank"), pickle.loads(pickle.dumps(bank))):
         assert again.feature_space.difference(X_novel) is None
