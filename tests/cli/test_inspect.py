@@ -31,8 +31,6 @@ def files(tmp_path_factory):
     np.savez(folder / "novel.npz", X=Z, y=z)
     np.savez(folder / "nan.npz", X=bad, y=y)
     np.savez(folder / "mixed.npz", X=np.concatenate([Z, X[:30]]), y=np.concatenate([z, y[:30]]))
-    np.savez(folder / "narrow.npz", X=Z[:, :9], y=z)
-    np.savez(folder / "negative.npz", X=Z - 1, y=z)
     np.savez(folder / "tiny.npz", X=1e-5 * X, y=y)
     np.savez(folder / "hostile.npz", X=np.vstack([X, X[:1] + 1]), y=np.append(y, HOSTILE))
     np.savez(folder / "parts.npz", X_val=Z, y_val=z, X_base=X, y_base=y)
@@ -65,13 +63,7 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
 
 @pytest.mark.parametrize(
     ("second", "code", "message"),
-    [
-        ("novel.npz", 0, "novel.npz: fine"),
-        ("mixed.npz", 1, "30 rows of the novel file also in the base file"),
-        ("mixed.npz", 1, "1 class in both files, such as 'class 0'"),
-        ("narrow.npz", 1, "The base file has 20 features and the novel file 9"),
-        ("negative.npz", 0, "power 'auto' follows the base file"),
-    ],
+    [("novel.npz", 0, "novel.npz: fine"), ("mixed.npz", 1, "30 rows of the novel file also in the base file")],
 )
 def test_two_files_are_compared(hotshot, files, second, code, message):
     run = hotshot("inspect", files / "base.npz", files / second)
@@ -110,20 +102,8 @@ def test_lines_fit_the_terminal_and_names_from_files_are_escaped(hotshot, files,
     assert "\u202e" not in run.stdout
     assert r"[red]boo[/red] \x1b[31mred\x1b[0m\nnew" in re.sub(r"\s+", " ", run.stdout)
     assert "x" * 100 not in run.stdout
-    assert (
-        json.loads(hotshot("inspect", files / "hostile.npz", "--json").stdout)["files"][0]["classes"]["smallest"][
-            "name"
-        ]
-        == HOSTILE
-    )
-
-
-def test_the_inspection_of_real_embeddings(hotshot):
-    run = hotshot("inspect", real_data("banking77/features.npz"))
-    assert run.returncode == 0
-    said = " ".join(run.stdout.split())
-    for text in ("7,655", "77, labels are text", "75 (", "384, float16", "unit vectors", "7 rows repeat"):
-        assert text in said
+    document = json.loads(hotshot("inspect", files / "hostile.npz", "--json").stdout)
+    assert document["files"][0]["classes"]["smallest"]["name"] == HOSTILE
 
 
 def test_photographs_of_base_classes_are_found_among_validation_classes(hotshot):

@@ -14,7 +14,6 @@ from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.files import Samples, write_features
 
 
 @pytest.fixture(scope="module")
@@ -117,22 +116,6 @@ def test_one_new_class_or_none_of_these(fitted, folder, hotshot, tmp_path):
     assert {(row["class"], row["runner_up"]) for row in rows[:4]} <= {("kite", ""), ("none of these", "kite")}
     assert hotshot("explain", "one.model", "inbox.csv", "--html", "a.html").returncode == 0
     assert "There is no other class" in hotshot("explain", "one.model", "inbox.csv").stdout
-
-
-def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp_path):
-    rows = read_table(folder / "new.csv")
-    texts = [row["text"] for row in rows]
-    about = {"extractor": fitted.about["extractor"]}
-    columns = {"id": [f"row {i}" for i in range(len(texts))], "text": texts}
-    X = fitted.features(texts)
-    write_features(tmp_path / "new.safetensors", Samples(X, np.array([r["label"] for r in rows]), columns, about))
-    found = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "new.safetensors")
-    np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
-    assert found.support.texts == texts
-    other = Samples(X, about={"extractor": "another"})
-    write_features(tmp_path / "other.safetensors", other)
-    with pytest.raises(InputError, match="features from 'another', but this model needs those of"):
-        found.predict(tmp_path / "other.safetensors")
 
 
 def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):

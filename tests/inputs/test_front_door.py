@@ -196,13 +196,21 @@ def test_progress_is_told_file_by_file(world):
 
 
 def test_an_encoder_is_not_needed_for_features_of_it(world, model, queries, tmp_path):
-    items, truth = queries
-    X = model.features(items)
+    (items, truth), (new, names) = queries, world.classes(NEW, 3)
+    X, columns = model.features(items), {"id": [f"row {i}" for i in range(6)], "text": [f"text {i}" for i in range(6)]}
     write_features(tmp_path / "a.safetensors", Samples(X, np.array(truth), about=model.about))
     np.testing.assert_array_equal(model.predict(tmp_path / "a.safetensors"), model.predict(items))
+    write_features(tmp_path / "new.safetensors", Samples(model.features(new), np.array(names), columns, model.about))
+    fitted = world.model().fit(tmp_path / "new.safetensors")
+    np.testing.assert_allclose(fitted.predict_proba(items), model.predict_proba(items), atol=1e-5)
+    assert (fitted.support.ids, fitted.support.texts) == (columns["id"], columns["text"])
     np.savez(tmp_path / "wide.npz", X=np.ones((2, X.shape[1] + 1)), y=["a", "b"])
     with pytest.raises(InputError, match=f"but this model needs {X.shape[1]}"):
         model.predict(tmp_path / "wide.npz")
+    write_features(tmp_path / "other.safetensors", Samples(X, about={"extractor": "another"}))
+    if world.encoder is not None:
+        with pytest.raises(InputError, match="features from 'another', but this model needs those of"):
+            model.predict(tmp_path / "other.safetensors")
 
 
 def test_texts_and_images_are_refused_where_features_are_needed(tmp_path):

@@ -82,7 +82,6 @@ def extract(
 
 
 def _row(done: Extraction, kind: str) -> dict[str, Any]:
-    """The summary of a file, as JSON."""
     row = {"out": str(done.path), kind: done.n_inputs, "classes": done.n_classes}
     if kind == "texts":
         return row
@@ -164,7 +163,6 @@ def train(
 
 
 def _note_corrupt(console: Console, split: str, corrupt: tuple[str, ...]) -> None:
-    """Print a note on images that could not be read, if any."""
     if corrupt:
         print_notes(console, [f"left out {len(corrupt)} corrupt images of '{split}', first {corrupt[0]}."])
 

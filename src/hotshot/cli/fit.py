@@ -124,7 +124,6 @@ def _what_is_off(model: InputClassifier) -> list[str]:
 
 
 def _report(model: InputClassifier, out: Path, notes: Iterable[str], json: bool) -> None:
-    """Print notes, and the classes and samples of a model, as JSON or in one or two sentences."""
     print_notes(Console(stderr=True), notes)
     n_old, n_samples = len(model.classes) - len(model.new_classes), len(model.model.support_labels_)
     if json:

@@ -68,7 +68,6 @@ def inspect(
 
 
 def _inspect_model(folder: Path, json: bool) -> None:
-    """Print the classes of a model: of new ones the samples, of old ones how many they have."""
     from hotshot.inputs import InputClassifier
 
     model = InputClassifier.load(folder)
@@ -98,7 +97,6 @@ def _settings_of(path: Path, console: Console) -> Choice | None:
 
 
 def _show(inspection: Inspection, console: Console) -> None:
-    """Print the verdict, the facts and the findings."""
     from hotshot.evaluation.inspection import facts
     from hotshot.evaluation.tables import Entry, Table
 

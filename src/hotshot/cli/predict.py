@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def _load(
     model: Path, data: str | None, out: Path | None, force: bool, encoder: str | None, device: str
 ) -> InputClassifier:
-    """The model, if the output replaces nothing that is read."""
     with waiting("starting"):
         from hotshot.inputs import InputClassifier
     if out is not None:
@@ -162,7 +161,7 @@ def suggest(
     loaded, console = _load(model, str(data), out, force, encoder, device), Console(stderr=True)
     inputs = loaded.opened(data, columns=Columns(text, label, id_))
     if out is not None:
-        check_columns(inputs.columns, FOR_SUGGESTIONS, inputs.name, "rename it")
+        check_columns(inputs, FOR_SUGGESTIONS, "rename it")
     with InputProgress("encoding") as progress:
         suggested = loaded.suggest(inputs, number, watch=progress.watch)
     print_notes(console, progress.notes)

@@ -102,18 +102,12 @@ def _names(model: Any) -> list[str]:
     return [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
 
 
-def check_columns(
-    columns: Sequence[str],
-    added: Sequence[str],
-    name: str,
-    remedy: str = "rename it or pass --prefix to rename the answer columns",
-) -> None:
-    """Raise if an input has a column with the name of an answer column."""
-    both = [column for column in columns if column in added]
+def check_columns(inputs: Inputs, added: Sequence[str], remedy: str) -> None:
+    """Raise if inputs have a column with a name of those that are added."""
+    both = [column for column in inputs.columns if column in added]
     if both:
-        raise InputError(
-            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: {remedy}."
-        )
+        columns = f"{'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}"
+        raise InputError(f"{inputs.name} already has {columns}: {remedy}.")
 
 
 def write_answers(
@@ -134,7 +128,7 @@ def write_answers(
     After every part the counts so far are yielded. While one is written, the next one is classified.
     """
     added = [prefix + name for name in (*_names(model.model), ERROR)]
-    check_columns(inputs.columns, added, inputs.name)
+    check_columns(inputs, added, "rename it or pass --prefix to rename the answer columns")
     done = Answered({*map(str, model.classes.tolist())})
 
     def answered(part: list[Batch]) -> tuple[Samples, Answers]:
@@ -162,7 +156,6 @@ def _in_place(answers: Answers, rows: Samples) -> Answers:
 
 
 def _in_parts(batches: Iterable[Batch], most: int) -> Iterator[list[Batch]]:
-    """Batches one after another until they have about `most` rows."""
     part: list[Batch] = []
     for batch in batches:
         part.append(batch)
@@ -187,10 +180,7 @@ def _computed_ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items:
 
 @dataclass(frozen=True)
 class InputSuggestions:
-    """Suggestions of inputs to label next, where the inputs come from, and those that are suggested.
-
-    The indices of the suggestions are rows of the inputs. It can be printed, and written as a table to fill in.
-    """
+    """Suggestions of inputs to label next, by their rows, and these inputs; to be printed, or written as a table."""
 
     suggestions: Suggestions
     inputs: Inputs

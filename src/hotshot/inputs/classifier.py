@@ -86,14 +86,6 @@ class InputClassifier:
 
     Examples
     --------
-    From one table with old questions and one with a few new ones of each class::
-
-        model = InputClassifier("minilm", base="old.csv").fit("new.csv")
-        model.predict(["My card was stolen"], reject=0.05)
-        print(model.explain(["My card was stolen"]))
-
-    From files of features:
-
     >>> import tempfile
     >>> import numpy as np
     >>> from hotshot import InputClassifier
@@ -272,7 +264,6 @@ class InputClassifier:
         return self
 
     def _check_names(self, old: Sequence[Any], new: Sequence[Any]) -> None:
-        """Raise if a class is old and new, unless only new ones are predicted."""
         if len(old) and len(new) and not self.new_only:
             check_names(np.array(old), np.array(new))
 
@@ -483,7 +474,7 @@ class InputClassifier:
 
 
 def _label_counts(inputs: Inputs) -> Counter[str]:
-    """How often each label occurs, before anything is encoded; empty if that means to read all or is impossible."""
+    """How often each label occurs, before anything is encoded; empty where nothing is encoded or can be read twice."""
     counts: Counter[str] = Counter()
     if inputs.kind == FEATURES or inputs.name == STDIN_NAME:
         return counts
