@@ -80,21 +80,13 @@ RAW = {
     "INST": lambda m: b"(V" + line(m) + b"ios\nmkdir\n.",
     "OBJ": lambda m: b"(cos\nmkdir\nV" + line(m) + b"o.",
     "STACK_GLOBAL": lambda m: b"\x80\x04" + text("os") + text("mkdir") + b"\x93" + text(m) + b"\x85R.",
-    "STACK_GLOBAL from the memo": lambda m: (
-        b"\x80\x04" + text("os") + b"\x940" + text("mkdir") + b"\x940h\x00h\x01\x93" + text(m) + b"\x85R."
-    ),
-    "dotted name": lambda m: b"\x80\x04" + text("posixpath") + text("os.mkdir") + b"\x93" + text(m) + b"\x85R.",
     "getattr": lambda m: (
         b"cbuiltins\ngetattr\n(cbuiltins\n__import__\n(Vos\ntRVmkdir\ntR(V" + line(m) + b"tR."
-    ),
-    "attrgetter": lambda m: (
-        b"coperator\nattrgetter\n(Vmkdir\ntR(cbuiltins\n__import__\n(Vos\ntRtR(V" + line(m) + b"tR."
     ),
     "BUILD calls __setstate__": lambda m: (
         b"cfunctools\npartial\n(cbuiltins\nlen\ntR(cos\nmkdir\n(V" + line(m) + b"t}Ntb)R."
     ),
     "EXT1": lambda m: b"\x80\x02\x82\xf1X" + struct.pack("<I", len(m)) + m.encode() + b"\x85R.",
-    "within a tuple that is thrown away": lambda m: b"(cos\nmkdir\n(V" + line(m) + b"tR1N.",
     "after a frame that lies": lambda m: (
         b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00N0cos\nmkdir\n(V" + line(m) + b"tR."
     ),
@@ -213,31 +205,14 @@ def dtype_of(code, state=b"(I3\nS'<'\nNNNI-1\nI-1\nI0\ntb"):
 REFUSED = {
     "NEWOBJ": b"\x80\x02ccollections\nOrderedDict\n)\x81.",
     "calling a name that is only mentioned": b"cbuiltins\nlist\n)R.",
-    "calling without arguments": b"cnumpy\ndtype\nNR.",
-    "calling the result of a call": b"cnumpy\ndtype\n(S'f4'\ntR)R.",
     "BUILD of a name": b"cnumpy\nndarray\n}b.",
     "BUILD of a class": b"cnumpy\ndtype\n(N}(V__setstate__\ncnumpy\nndarray\nutb.",
-    "BUILD of an array, twice": array()[:-3] + b"(I1\n(I2\nt" + DTYPE + b"I00\nS'12345678'\ntbas.",
     "persistent id": b"\x80\x02X\x02\x00\x00\x00osQ.",
     "buffer outside the file": b"\x80\x05\x97.",
-    "set": b"\x80\x04\x8f(K\x01\x90.",
-    "complex": b"cbuiltins\ncomplex\n(F1.0\nF2.0\ntR.",
     "numpy.load": b"cnumpy\nload\n(V/etc/passwd\nNI01\ntR.",
-    "torch.load": b"ctorch\nload\n(V/etc/passwd\ntR.",
-    "unknown opcode": b"\x80\x04\xff.",
     "nothing": b"\x80\x04.",
-    "memo that is not there": b"\x80\x04h\x05.",
-    "negative memo": b"Np-1\n.",
     "integer with a million digits": b"I" + b"9" * 10**6 + b"\n.",
-    "negative length": b"\x80\x02\x8b\xff\xff\xff\xff.",
-    "bytes of 2**60": b"\x80\x04\x8e" + struct.pack("<Q", 2**60) + b"abc.",
     "text of 2**32 - 1": b"X\xff\xff\xff\xffabc.",
-    "frame beyond the file": b"\x80\x04\x95" + struct.pack("<Q", 2**60) + b"N.",
-    "string without quotes": b"Sabc\n.",
-    "string with an unknown escape": b"S'\\q'\n.",
-    "name without end": b"cos",
-    "nested pickle in bytes": b"\x80\x04}\x8c\x01aC\x05cos\nas.",
-    "appends to a tuple": b"\x80\x04)(K\x01e.",
     "array of objects": array(dtype=dtype_of(b"O8")),
     "structured array": array(
         dtype=dtype_of(b"V8", b"(I3\nS'|'\nN(S'a'\nt(dS'a'\n(" + DTYPE + b"I0\ntsI8\nI1\nI0\ntb")
@@ -245,21 +220,14 @@ REFUSED = {
     "array of subarrays": array(dtype=dtype_of(b"f4", b"(I3\nS'<'\n(" + DTYPE + b"(I2\ntttNNI4\nI1\nI0\ntb")),
     "type of another size": array(dtype=dtype_of(b"f4", b"(I3\nS'<'\nNNNI999\nI-1\nI0\ntb")),
     "type by a program": array(dtype=dtype_of(b"f4,(100000,100000)f8")),
-    "text of a huge width": array(dtype=dtype_of(b"U99999999")),
     "empty text of a huge shape": array(dtype=dtype_of(b"S"), shape=b"(I1000000000\nt", data=b"S''\n"),
     "huge shape": array(shape=b"(I1000000000000\nt"),
     "shape that wraps to the right size": array(shape=b"(L18446744073709551618L\nt"),
-    "empty and huge": array(shape=b"(I0\nL9223372036854775807L\nt", data=b"S''\n"),
-    "shape of a boolean": array(shape=b"(I2\nI01\nt"),
     "too few bytes": array(data=b"S'1234567'\n"),
-    "no bytes": array(data=b"N"),
     "array of huge reconstruction": (
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I1000000000000\ntS'd'\ntR."
     ),
-    "number of objects": b"cnumpy.core.multiarray\nscalar\n(" + dtype_of(b"O8") + b"S'12345678'\ntR.",
-    "number of too few bytes": b"cnumpy.core.multiarray\nscalar\n(" + DTYPE + b"S'123'\ntR.",
     "encoded by another codec": b"c_codecs\nencode\n(Vabc\nVzlib_codec\ntR.",
-    "bytes of a huge number": b"cbuiltins\nbytes\n(L99999999999L\ntR.",
     "default dictionary with a function": b"ccollections\ndefaultdict\n(cos\nsystem\ntR.",
     "list within itself": b"\x80\x02}K\x00]q\x00h\x00as.",
     "parts with names that are not printable": pickle.dumps({"a\x7f\n": {0: [[1.0]]}, "b": {0: [[1.0]]}}),

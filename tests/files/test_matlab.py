@@ -46,26 +46,21 @@ def check(got, features=X, labels=LABELS):
     ("variables", "labels"),
     [
         ({"y": CODES}, CODES),
-        ({"y": CODES[:, None]}, CODES),
-        ({"labels": CODES.astype(float)}, CODES),
         ({"y": CODES.astype(np.uint8)}, CODES),
-        ({"y": CODES, "class_names": NAMES}, LABELS),
         ({"y": CODES + 1, "class_names": NAMES}, LABELS),
         ({"y": CODES + 1.0, "class_names": NAMES[:, None]}, LABELS),
-        ({"y": LABELS.astype(object)}, LABELS),
         ({"y": LABELS.astype(object)[:, None]}, LABELS),
         ({"y": LABELS}, LABELS),
         ({"y": CODES + 0.5}, CODES + 0.5),
         ({"y": CODES, "options": {"a": 1, "b": {"c": "d"}}, "mixed": np.array([1, "a"], dtype=object)}, CODES),
     ],
-    ids=["row", "column", "doubles", "bytes", "names", "from 1", "doubles and names", "cells", "column of cells",
-         "characters", "fractions", "other variables"],
+    ids=["row", "bytes", "from 1", "doubles and names", "column of cells", "characters", "fractions", "others"],
 )  # fmt: skip
 def test_labels_of_every_kind(read, variables, labels):
     check(read({"X": X, **variables}), labels=labels)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "u1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("dtype", ["f4", "u1", "i8"])
 def test_numbers_of_every_type(read, dtype):
     features = (10 * np.abs(X)).astype(dtype)
     check(read({"features": features, "y": CODES}), features, CODES)
@@ -74,10 +69,6 @@ def test_numbers_of_every_type(read, dtype):
 def test_sparse_features_become_dense(read):
     features = np.where(X > 0, X, 0)
     check(read({"X": scipy.sparse.csc_array(features), "y": CODES}), features, CODES)
-
-
-def test_one_matrix_per_class(read):
-    check(read({"cat": X[:2], "doggy": X[2:5], "emu": X[5:]}), labels=["cat"] * 2 + ["doggy"] * 3 + ["emu"])
 
 
 def test_parts(read):
@@ -105,14 +96,12 @@ def test_version_4(read, features):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"X": X}, "no labels"),
-        ({"X": X, "y": CODES[:3]}, "give one label per sample"),
         ({"X": X.T, "y": CODES}, "transpose"),
         ({"X": X * 1j, "y": CODES}, "complex numbers in 'X': take their real part"),
         ({"s": {"X": X, "y": CODES}}, "holds nothing"),
         ({}, "holds nothing"),
     ],
-    ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
+    ids=["transposed", "complex", "struct", "empty"],
 )
 def test_variables_that_are_not_features(read, variables, message):
     with pytest.raises(InputError, match=message):
@@ -221,10 +210,7 @@ def sparse_values(row, columns=(0, 1, 1)):
 BIG = 2**27
 MEMORY, UNSOUND, CRASH = "would take more than", "not a valid MATLAB file", "crashes the program"
 LIES = {
-    "shape without numbers": (matrix(shape=(BIG, 8)), UNSOUND),
-    "empty and huge": (matrix(shape=(0, 2**31 - 1), values=element(9, b"")), "X"),
     "element beyond its variable": (matrix(values=element(9, bytes(48), 2**31)), MEMORY),
-    "variable beyond the file": (element(14, b"", 2**31), UNSOUND),
     "unknown type": (matrix(values=element(99, bytes(48))), f"{CRASH}|{UNSOUND}"),
     "cells without contents": (matrix(of_class=1, shape=(BIG, 1), values=b""), MEMORY),
     "sparse and huge": (matrix(of_class=5, shape=(2**30, 2), values=sparse_values(0)), "may unpack"),
@@ -235,11 +221,6 @@ LIES = {
     ),
     "twice": (matrix() + matrix(), "Duplicate variable name"),
     "bomb": (packed(matrix(shape=(2**21, 8), values=element(9, bytes(2**27)))), f"{MEMORY}|File too large"),
-    "packed without its numbers": (
-        packed(matrix(shape=(2**20, 8), values=element(9, b"", 2**26), more=2**26)),
-        f"{MEMORY}|{UNSOUND}",
-    ),
-    "function": (matrix(of_class=16), "holds nothing|not a valid"),
 }  # fmt: skip
 
 

@@ -80,9 +80,7 @@ def test_classes_are_read_as_written(read, form):
     assert got[0].dtype == (np.float64 if python_floats else np.float32)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]
-)
+@pytest.mark.parametrize("dtype", ["?", "u1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8"])
 def test_numbers_of_every_type_and_byte_order(read, dtype):
     features = (100 * np.abs(X)).astype(dtype)
     got = read(by_class(list, features=features))
@@ -152,14 +150,6 @@ def test_parts_are_chosen_by_key(read):
         read(by_class(list), part="val")
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 640, 999, 1000, 1001, 2500])
-def test_lists_of_any_length_are_exact(read, width):
-    """Runs of numbers are decoded at once, picklers write a thousand at a time, and frames cut in anywhere."""
-    features = RNG.normal(size=(12, width))
-    check(read({0: features.tolist()}), features, [0] * 12)
-    check(read({0: [tuple(row) for row in features.tolist()]}), features, [0] * 12)
-
-
 # --- as other writers would write them
 
 
@@ -223,9 +213,6 @@ def test_strings_of_python_2_that_are_not_utf_8_are_latin_1(read):
     check(read(b"(dS'caf\\xe9'\n((lF1.5\naF2.5\nals."), [[1.5, 2.5]], ["café"])
 
 
-# --- what is streamed
-
-
 # --- what is wrong with a file, in one sentence
 
 
@@ -236,33 +223,21 @@ def test_strings_of_python_2_that_are_not_utf_8_are_latin_1(read):
         ([], "no vectors by class: store a dictionary"),
         (X, "vectors without labels: store"),
         (list(X), "vectors without labels"),
-        (3.5, "no vectors by class"),
         (None, "no vectors by class"),
-        ("text", "no vectors by class"),
         ({"a": []}, "no samples in class 'a': remove"),
-        ({"a": np.empty((0, 4))}, "'a'"),
         ({0: [[]]}, r"an array \(1, 0\) of float64 in class 0: store numbers"),
         ({0: [X[0], X[1][:5]]}, r"vectors of different shapes in class 0, \(5,\) and \(12,\)"),
         ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and 5 in class 1"),
-        ({0: [X[0]], "a": [X[1]]}, "of different or unknown types"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
         ({None: [X[0]]}, "label that is of type NoneType"),
-        ({(1, 2): [X[0]]}, "label that is"),
-        ({True: [X[0]]}, "label that is of type bool"),
         ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),
         ({2**64: [X[0]]}, "more than 64 bits"),
         ({0: X[0].tolist()}, r"an array \(12,\) of float64 in class 0: store numbers"),
-        ({0: [["a", "b"]]}, r"an array \(1, 2\) of <U1 in class 0"),
         ({0: [[1.0, "b"]]}, r"an array \(1, 2\) of <U32 in class 0"),
-        ({0: [[1.0, None]]}, "of object in class 0"),
-        ({0: [[1, 2**64]]}, "of object in class 0"),
         ({0: [X[0], 3]}, "vectors of different shapes in class 0"),
-        ({0: [X]}, r"an array \(1, 7, 12\) of float32 in class 0"),
         ({0: 5}, "no list of vectors in class 0"),
         ({"X": X}, "no labels"),
-        ({"X": X, "y": [1, 2]}, "give one label per sample"),
         ({"X": X, "y": ["a\0"] * 7}, "end in a NUL character"),
-        ({0: [{1: 2}]}, "of object in class 0"),
         ({0: [np.array(["a"])]}, "an array .* in class 0"),
     ],
     ids=str,

@@ -122,25 +122,17 @@ def test_any_changed_byte_of_the_header_is_an_error_or_another_sound_file(path):
     [
         pytest.param(b"", "is empty", id="empty"),
         pytest.param(raw({}, length=2**63), "longer than the file", id="huge length"),
-        pytest.param(raw({}, length=1), "not a JSON object", id="length too short"),
         pytest.param(raw(b"\xff\xfe{}"), "not a JSON object", id="not UTF-8"),
-        pytest.param(raw(b"[" * 100_000), "not a JSON object", id="deep"),
-        pytest.param(raw(b"[]"), "not a JSON object", id="list"),
         pytest.param(raw({"__metadata__": {"a": 1}}), "metadata", id="number in metadata"),
         pytest.param(raw({"X": {}}), "data_offsets", id="empty entry"),
-        pytest.param(raw({"X": entry(offsets=(8, 0))}), "invalid offsets", id="reversed"),
         pytest.param(raw({"X": entry(offsets=(-8, 0))}), "invalid offsets", id="negative"),
         pytest.param(raw({"X": entry(offsets=(0.0, 8.0))}, bytes(8)), "indices must be integers", id="floats"),
-        pytest.param(raw({"X": entry(offsets=(0, 2**70))}), "truncated", id="more than 64 bits"),
         pytest.param(raw({"X": entry(shape=(-2,))}, bytes(8)), "invalid shape", id="negative shape"),
         pytest.param(raw({"X": entry(shape=(3,))}, bytes(8)), "is not a valid", id="shape too large"),
-        pytest.param(raw({"X": entry(shape=(2**40, 2**40))}, bytes(8)), "is not a valid", id="huge shape"),
         pytest.param(raw({"X": entry((0, 2**62, 2**62), (0, 0))}), "is not a valid", id="huge but empty"),
-        pytest.param(raw({"X": entry((1,) * 70, (0, 4))}, bytes(4)), "is not a valid", id="70 dimensions"),
         pytest.param(raw({"X": entry(dtype="F7")}, bytes(8)), "'F7'.*float32", id="unknown type"),
         pytest.param(raw({"X": entry()}), "truncated", id="no numbers"),
         pytest.param(raw({"X": entry(offsets=(4, 12))}, bytes(12)), "gap", id="gap at the start"),
-        pytest.param(raw({"X": entry(), "y": entry(offsets=(12, 20))}, bytes(20)), "gap", id="gap between"),
         pytest.param(raw({"X": entry(), "y": entry(offsets=(4, 12))}, bytes(12)), "overlaps", id="overlap"),
         pytest.param(
             raw(b'{"X":%b,"X":%b}' % ((json.dumps(entry()).encode(),) * 2), bytes(8)), "repeats", id="repeated name"
@@ -208,9 +200,3 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, name):
     with pytest.raises(InputError, match="cannot be written"), replace_file(tmp_path / name) as file:
         file.write(b"some")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
-
-
-def test_a_name_as_long_as_the_disk_allows_can_be_written(tmp_path):
-    with replace_file(tmp_path / ("é" * 120)) as file:
-        file.write(b"some")
-    assert (tmp_path / ("é" * 120)).read_bytes() == b"some"

@@ -70,14 +70,8 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write an indented JSON document."""
-    try:
-        text = json.dumps(content, ensure_ascii=False, indent=1)
-        text.encode()
-    except UnicodeEncodeError:
-        # File names of other encodings come as text that has no UTF-8 of its own.
-        text = json.dumps(content, indent=1)
-    write_text(path, text + "\n")
+    """Write an indented JSON document; half a surrogate pair, as in names of files, is written as in JSON."""
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:

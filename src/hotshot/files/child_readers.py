@@ -306,9 +306,9 @@ def _load_torch(path: Path) -> Any:
         allowed += [(entry, text), (entry, f"{old.get(module, module)}.{function}")]
     with path.open("rb") as file, one_sentence(path, "torch file"):
         is_archive = file.peek(2)[:2] == b"PK"
-        if is_archive:
-            _check_archive(path)
         try:
+            if is_archive:
+                _check_archive(path)
             with torch.serialization.safe_globals(allowed):
                 return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:

@@ -29,7 +29,7 @@ from hotshot.files.samples import (
     bare,
     columns_of,
 )
-from hotshot.files.tables import LONGEST_LINE, cell_rows, cell_writer, opened_lines, pyarrow
+from hotshot.files.tables import LONGEST_LINE, cell_rows, opened_lines, pyarrow, text_writer
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
@@ -253,8 +253,12 @@ def _labels(classes: dict[str, int], codes: list[int], path: Path) -> np.ndarray
     return labels[codes]
 
 
+def _form(path: Path) -> str:
+    return "csv" if path.suffix.lower() == ".csv" else "tsv"
+
+
 def _separator(path: Path) -> str:
-    return "," if path.suffix.lower() == ".csv" else "\t"
+    return "," if _form(path) == "csv" else "\t"
 
 
 def _kind(name: str, cell: str) -> str:
@@ -328,7 +332,7 @@ def write_text(path: Path, content: Content) -> None:
     if wrong is not None:
         raise InputError(f"{path} cannot hold the label {quoted(wrong)}, blanks around it or NUL: rename it.")
     try:
-        with replace_file(path) as file, cell_writer(file, _separator(path)) as write:
+        with replace_file(path) as file, text_writer(file, _form(path), "strict") as write:
             for batch in content.batches():
                 X = batch.X
                 if X.dtype.kind in "iu" and (X.max() > _LARGEST_INTEGER or X.min() < -_LARGEST_INTEGER):
@@ -438,30 +442,26 @@ class _Parquet:
         """Features (rows, V), contiguous."""
         first = width = 0
         for batch in self._batches([self.names[i] for i in self.roles.features], rows):
-            for column in batch.columns:
+            columns = batch.columns
+            for column in columns:
                 self._refuse_missing(column, first)
             if self.roles.of_vectors:
-                X = self._vectors(batch.column(0), first, width)
+                lengths = self.pa.compute.list_value_length(columns[0]).to_numpy(zero_copy_only=False)
+                width = width or int(lengths[0])
+                if (lengths != width).any() or width == 0:
+                    row = int(np.argmax(lengths != width))
+                    raise InputError(
+                        f"{self.path} has {lengths[row]} features in row {first + row} of column "
+                        f"{quoted(self.names[self.roles.features[0]])} but its first row has {width}: extract all "
+                        "features with the same model."
+                    )
+                flat = columns[0].flatten()
+                self._refuse_missing(flat, first, width)
+                X = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
             else:
-                X = np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
-            first, width = first + len(X), X.shape[1]
+                X = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+            first += len(X)
             yield np.ascontiguousarray(X)
-
-    def _vectors(self, column: Any, first: int, width: int) -> np.ndarray:
-        """A column of lists as features (rows, V); `first` is the number of its first row, `width` is V once known."""
-        lengths = self.pa.compute.list_value_length(column).to_numpy(zero_copy_only=False)
-        width = width or int(lengths[0])
-        if (lengths != width).any() or width == 0:
-            row = int(np.argmax(lengths != width))
-            raise InputError(
-                f"{self.path} has {lengths[row]} features in row {first + row} of column "
-                f"{quoted(self.names[self.roles.features[0]])} but its first row has {width}: extract all features "
-                "with the same model."
-            )
-        flat = column.flatten()
-        self._refuse_missing(flat, first, width)
-        numbers: np.ndarray = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
-        return numbers
 
     def labels(self) -> np.ndarray | None:
         """Labels (samples,), if there are any."""

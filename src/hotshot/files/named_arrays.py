@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -230,20 +231,16 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Refuse members that a normal `.npz` file never has, before anything is unpacked."""
-    end, names = 0, set[str]()
-    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
-        problems = {
-            "twice": info.filename in names,
-            "that is encrypted": bool(info.flag_bits & _ENCRYPTED),
-            f"compressed by method {info.compress_type}": info.compress_type not in _METHODS,
-            "that overlaps another": info.header_offset < end,
-        }
-        problem = next((what for what, is_so in problems.items() if is_so), None)
-        if problem is not None:
-            who = f"{path} holds a member {info.orig_filename!r:.60}"
-            raise InputError(f"{who} {problem}: do not use it, or write it again with numpy.savez_compressed.")
+    infos, end = sorted(archive.infolist(), key=lambda info: info.header_offset), 0
+    times = Counter(info.filename for info in infos)
+    for info in infos:
+        is_unusual = info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED
+        if is_unusual or times[info.filename] > 1 or info.header_offset < end:
+            raise InputError(
+                f"{path} holds a member {info.orig_filename!r:.60} that numpy never writes, twice, encrypted, over "
+                "another or of another compression: do not use it, or write it again with numpy.savez_compressed."
+            )
         end = info.header_offset + _LOCAL_HEADER + info.compress_size
-        names.add(info.filename)
     check_size(path, sum(info.file_size for info in archive.infolist()), "arrays")
 
 
@@ -291,10 +288,8 @@ def features_from_arrays(
     - one array (classes, samples, V), with the names of the classes in another array, or numbered from 0;
     - one array (samples, V) per class, whose name is the label.
 
-    Arrays `ids` and `texts` with one entry per sample are stored beside them.
-
-    `part` chooses one of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`. `about` is the
-    header of the file; if it is None, an array `about` of JSON text is read as header.
+    Arrays `ids` and `texts` of each sample are stored beside them. `part` chooses one of several sets, such as
+    `X_base`, `y_base`. `about` is the header of the file, by default the JSON text in an array `about`.
     """
     arrays = dict(arrays)
     header = arrays.pop("about", None)

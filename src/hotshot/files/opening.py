@@ -7,7 +7,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,7 +33,8 @@ _REFUSED = (
     (b"MATLAB 7.3 MAT-file", "is a MATLAB 7.3 file (HDF5)", "save it with save(…, '-v7') in MATLAB"),
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "fetch the data with git lfs pull"),
 )
-_PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script")
+# What a server sent instead of the file.
+_PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script", b"{", b"[")
 _START = 2048
 
 
@@ -316,15 +317,12 @@ def sniff(path: Path) -> Format:
         return _kind_of_zip(path)
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return FORMATS["pickle"]
-    # What a server sent instead of the file.
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text[:64].lower().startswith(_PAGES):
-        raise InputError(f"{path} is a web page, not a feature file: download the file itself.")
-    if text[:1] in (b"{", b"["):
-        shown = " ".join(text[:80].decode(errors="replace").split())
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:80]
+    if text.lower().startswith(_PAGES):
+        shown = " ".join(text.decode(errors="replace").split())
         raise InputError(
-            f"{path} is JSON text, perhaps the error message of a server ({shown!r}): download the file itself, or "
-            "write its numbers as CSV."
+            f"{path} is a web page or JSON text, perhaps the error message of a server ({shown!r}): download the file "
+            "itself."
         )
     by_name = by_suffix(path)
     if by_name is None:
@@ -337,17 +335,13 @@ def sniff(path: Path) -> Format:
 
 def _kind_of_zip(path: Path) -> Format:
     """The format of a zip archive, `.npz` or torch, by its members, or by the suffix if these are unreadable."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError):
-        names = []
-    if any(name.endswith("data.pkl") for name in names):
-        return FORMATS["torch"]
-    if any(name.endswith(".npy") for name in names):
-        return FORMATS["npz"]
-    form = by_suffix(path)
-    if not names and form in (FORMATS["npz"], FORMATS["torch"]):
-        return form
-    shown = f" of {listing(quoted(name) for name in names[:4])}" if names else ""
-    raise InputError(f"{path} is a zip archive{shown}: unpack it and pass the feature file.")
+    names, form = [], by_suffix(path)
+    # Lists of contents that are none raise errors of every kind; the reader says which.
+    with suppress(Exception), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    for suffix, kind in (("data.pkl", "torch"), (".npy", "npz")):
+        if any(name.endswith(suffix) for name in names) or (not names and form is FORMATS[kind]):
+            return FORMATS[kind]
+    raise InputError(
+        f"{path} is a zip archive of {listing(map(quoted, names)) or 'nothing'}: pass the feature file in it."
+    )

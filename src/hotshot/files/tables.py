@@ -246,34 +246,33 @@ def writing(out: Path | None, form: str, numbers: Collection[str] = ()) -> Itera
     In formats with types, the columns `numbers` hold numbers or lists of them, and all others text: what the next rows
     hold is unknown.
     """
-    writers: dict[str, Any] = {
-        "csv": partial(cell_writer, separator=",", errors=NOT_CHARACTERS),
-        "tsv": partial(cell_writer, separator="\t", errors=NOT_CHARACTERS),
-        "jsonl": _json_writer,
-        "parquet": partial(_parquet_writer, numbers=numbers),
-    }
+    opened = partial(_parquet_writer, numbers=numbers) if form == "parquet" else partial(text_writer, form=form)
     if out is None:
-        with writers[form](sys.stdout.buffer) as write:
+        with opened(sys.stdout.buffer) as write:
             yield write
         sys.stdout.flush()
         return
     check_writable(out)
-    with replace_file(out) as file, writers[form](file) as write:
+    with replace_file(out) as file, opened(file) as write:
         yield write
 
 
 @contextmanager
-def cell_writer(file: BinaryIO, separator: str, errors: str = "strict") -> Iterator[Callable[[Columns], None]]:
-    """A function that writes rows of cells, after their names; nested values are written as JSON."""
+def text_writer(file: BinaryIO, form: str, errors: str = NOT_CHARACTERS) -> Iterator[Callable[[Columns], None]]:
+    """A function that writes rows as JSON lines, or as cells (csv, tsv) after their names."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors=errors, newline="")
-    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    names: list[str] = []
+    writer = csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
+    has_names = False
 
     def write(columns: Columns) -> None:
-        if not names:
-            names.extend(columns)
-            writer.writerow(names)
-        writer.writerows(zip(*(_plain(columns[name]) for name in names), strict=True))
+        nonlocal has_names
+        rows = zip(*columns.values(), strict=True)
+        if form == "jsonl":
+            text.writelines(_as_json(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+        else:
+            writer.writerows([] if has_names else [columns])
+            writer.writerows(map(_plain, row) for row in rows)
+            has_names = True
         text.flush()
 
     try:
@@ -282,21 +281,12 @@ def cell_writer(file: BinaryIO, separator: str, errors: str = "strict") -> Itera
         text.detach()
 
 
-def _plain(values: list[Any]) -> Iterable[Any]:
-    if not any(isinstance(value, (dict, list)) for value in values):
-        return values
-    return (json.dumps(x, ensure_ascii=False) if isinstance(x, (dict, list)) else x for x in values)
+def _plain(value: Any) -> Any:
+    return _as_json(value) if isinstance(value, (dict, list)) else value
 
 
-@contextmanager
-def _json_writer(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
-    def write(columns: Columns) -> None:
-        rows = zip(*columns.values(), strict=True)
-        lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
-        file.write("".join(lines).encode(errors=NOT_CHARACTERS))
-        file.flush()
-
-    yield write
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 @contextmanager
@@ -326,7 +316,7 @@ def _parquet_writer(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callab
 
 def _as_text(value: Any) -> str | None:
     """A value as text: all but texts as JSON."""
-    text = value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) or value is None else _as_json(value)
     return None if text is None else text.encode(errors=NOT_CHARACTERS).decode()
 
 

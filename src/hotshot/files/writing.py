@@ -169,9 +169,8 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
         raise InputError(
             f"{source.path} has {first} samples and another number of ids, texts or other columns: write it again."
         )
-    header = dict(source.about if about is None else about)
     # Of older files: it was that of the source.
-    header.pop("hash", None)
+    header = {key: value for key, value in (source.about if about is None else about).items() if key != "hash"}
     return Content(source, first, target, np.concatenate(codes), list(numbers), "".join(types), header, source.columns)
 
 
