@@ -36,46 +36,43 @@ def evaluation(by_shots, setting=CLOSED, classes=None):
     return Evaluation(tuple(results), 5, len(results[-1].accuracies), "mine", setting)
 
 
-def test_best_at_one_number_of_shots_and_level_at_another():
-    found = evaluation({1: {"a": apart(-1.3), "b": apart(-3)}, 5: {"a": apart(**LEVEL), "b": apart(-3)}})
-    assert finding(found) == "mine is best at one shot (+1.3 points over a), level with a at five shots."
+WHOLE = np.tile(np.arange(5), (TASKS, 1))
+SAME = {name: apart(**LEVEL) for name in "abc"}
+MEAN = f"{100 * MINE.mean():.1f}%"
 
 
-def test_behind_any_method_is_behind():
-    found = evaluation({1: {"a": apart(0.9), "b": apart(-3), "c": apart(**LEVEL)}})
-    assert finding(found) == "mine is behind a at one shot (by 0.9 points)."
-    found = evaluation({1: {"a": apart(0.9), "b": apart(2)}, 5: {"a": apart(0.5), "b": apart(0.3)}})
-    assert finding(found) == "mine is behind b and a at one and five shots (by up to 2.0 points)."
-
-
-def test_the_same_standing_at_several_numbers_of_shots_is_one_clause():
-    found = evaluation({k: {"a": apart(-k), "b": apart(-9)} for k in (1, 5)})
-    assert finding(found) == "mine is best at one and five shots (+1.0 to +5.0 points over a)."
-    found = evaluation({1: {"a": apart(-1), "b": apart(-2)}, 5: {"a": apart(-2), "b": apart(-1)}})
-    assert finding(found) == "mine is best at one and five shots (+1.0 points over the runner-up)."
-
-
-def test_one_other_method_leaves_no_best():
-    assert finding(evaluation({1: {"a": apart(-1.3)}})) == "mine is ahead of a at one shot (+1.3 points)."
-    assert finding(evaluation({"1-10": {"a": apart(**LEVEL)}})) == "mine is level with a at 1 to 10 shots."
-
-
-def test_many_methods_are_counted():
-    same = {name: apart(**LEVEL) for name in "abc"}
-    assert finding(evaluation({1: same})) == "mine is level with the other three methods at one shot."
-    text = finding(evaluation({1: {**same, "worse": apart(-2)}}))
-    assert text.startswith("mine is level with ")
-    assert text.endswith(" and two others at one shot.")
-
-
-def test_equal_answers_in_every_task_are_level():
-    assert finding(evaluation({1: {"a": MINE}})) == "mine is level with a at one shot."
-
-
-def test_a_few_tasks_that_agree_are_no_evidence():
-    """Two tasks with the same difference have an interval of 0, which is not certainty."""
-    found = evaluation({1: {"mine": MINE[:2], "a": MINE[:2] - 0.1}})
-    assert finding(found) == "mine is level with a at one shot."
+@pytest.mark.parametrize(
+    ("by_shots", "sentence"),
+    [
+        (
+            {1: {"a": apart(-1.3), "b": apart(-3)}, 5: {"a": apart(**LEVEL), "b": apart(-3)}},
+            "best at one shot (+1.3 points over a), level with a at five shots.",
+        ),
+        ({1: {"a": apart(0.9), "b": apart(-3), "c": SAME["c"]}}, "behind a at one shot (by 0.9 points)."),
+        (
+            {1: {"a": apart(0.9), "b": apart(2)}, 5: {"a": apart(0.5), "b": apart(0.3)}},
+            "behind b and a at one and five shots (by up to 2.0 points).",
+        ),
+        (
+            {k: {"a": apart(-k), "b": apart(-9)} for k in (1, 5)},
+            "best at one and five shots (+1.0 to +5.0 points over a).",
+        ),
+        (
+            {1: {"a": apart(-1), "b": apart(-2)}, 5: {"a": apart(-2), "b": apart(-1)}},
+            "best at one and five shots (+1.0 points over the runner-up).",
+        ),
+        ({1: {"a": apart(-1.3)}}, "ahead of a at one shot (+1.3 points)."),
+        ({"1-10": {"a": apart(**LEVEL)}}, "level with a at 1 to 10 shots."),
+        ({1: SAME}, "level with the other three methods at one shot."),
+        # Equal answers in every task, and two tasks with one difference, whose interval of 0 is not certainty.
+        ({1: {"a": MINE}}, "level with a at one shot."),
+        ({1: {"mine": MINE[:2], "a": MINE[:2] - 0.1}}, "level with a at one shot."),
+        ({1: {"a" * 99: apart(-0.034, spread=1e-5)}}, f"ahead of {'a' * 39}… at one shot (+0.034 points)."),
+        ({k: {"a": apart(-k)} for k in range(1, 9)}, "ahead of a at all numbers of shots (+1.0 to +8.0 points)."),
+    ],
+)
+def test_who_leads_at_which_number_of_shots(by_shots, sentence):
+    assert finding(evaluation(by_shots)) == f"mine is {sentence}"
 
 
 def test_significance_is_corrected_for_the_number_of_methods():
@@ -88,8 +85,7 @@ def test_significance_is_corrected_for_the_number_of_methods():
 
 
 def test_without_intervals_over_classes_it_holds_for_these_classes():
-    whole = np.tile(np.arange(5), (TASKS, 1))
-    found = evaluation({1: {"a": apart(-1), "b": apart(-2)}}, classes=whole)
+    found = evaluation({1: {"a": apart(-1), "b": apart(-2)}}, classes=WHOLE)
     assert finding(found) == "On these classes, mine is best at one shot (+1.0 points over a)."
 
 
@@ -105,9 +101,8 @@ def test_other_settings_are_compared_by_their_measure(setting, measure):
 
 
 def test_one_method_and_one_task():
-    mean = f"{100 * MINE.mean():.1f}%"
     assert (
-        finding(evaluation({1: {}, 5: {}})) == f"mine has an accuracy of {mean} at one shot and {mean} at five shots."
+        finding(evaluation({1: {}, 5: {}})) == f"mine has an accuracy of {MEAN} at one shot and {MEAN} at five shots."
     )
     found = evaluation({1: {"mine": [1.0], "a": [0.5], "b": [0.5]}})
     assert finding(found) == "One task cannot show how mine compares with a and b."
@@ -124,10 +119,3 @@ def test_many_numbers_of_shots_make_no_long_sentence():
         "mine is behind at least one other method at 19 of 21 numbers of shots (by up to 1.0 points), best at 20 and "
         "21 shots (+1.0 points over the runner-up)."
     )
-    found = evaluation({k: {"a": apart(-k)} for k in range(1, 9)})
-    assert finding(found) == "mine is ahead of a at all numbers of shots (+1.0 to +8.0 points)."
-
-
-def test_small_differences_keep_their_digits_and_long_names_do_not():
-    found = evaluation({1: {"a" * 99: apart(-0.034, spread=1e-5)}})
-    assert finding(found) == f"mine is ahead of {'a' * 39}… at one shot (+0.034 points)."

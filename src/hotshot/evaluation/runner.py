@@ -105,7 +105,7 @@ def evaluate(
     tasks : int, optional
         Number of tasks for each number of shots; by default 1,000, and 30 in the generalised setting.
     first : int
-        Number of the first task, a multiple of 20: tasks before it were evaluated by another call.
+        Number of the first task; the others follow it.
     seed : int
         Seed of the tasks. Task i depends only on the seed and on i.
     reference : str, optional
