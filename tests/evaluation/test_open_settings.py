@@ -226,7 +226,7 @@ REFUSED = [
     ({"setting": "half-open"}, ParameterError, "setting must be one of closed, generalised, open, got 'half"),
     ({"methods": "cosine"}, ParameterError, "Method 'cosine' cannot answer base classes too"),
     ({"methods": "free-lunch"}, ParameterError, "Method 'free-lunch' cannot answer base classes too"),
-    ({"methods": {"x": HOTClassifier()}}, ParameterError, "Method 'x' has no base classes to answer"),
+    ({"methods": {"x": HOTClassifier()}}, ParameterError, "Method 'x' cannot answer base classes too"),
     ({"methods": {"x": HOTClassifier(EASY[0])}}, ParameterError, "needs one bank for all methods, got 2"),
     ({**OPEN, "methods": {"knn": KNeighborsClassifier(1)}}, ParameterError, "Method 'knn' has no outlier_score"),
     ({**OPEN, "methods": "logistic"}, ParameterError, "HOTClassifier without base classes has no outlier scores"),

@@ -384,15 +384,11 @@ def bank_of(estimators: Mapping[str, Any], base: BaseClasses | None) -> BaseClas
     banks = {} if base is None else {base.fingerprint: base}
     for name, estimator in estimators.items():
         parameters = estimator.get_params(deep=False)
-        if not {"base", "include_base"} <= parameters.keys():
+        bank = parameters.get("base")
+        if "include_base" not in parameters or not isinstance(bank, BaseClasses):
             raise ParameterError(
-                f"Method '{name}' cannot answer base classes too: setting='generalised' needs methods with the "
-                "parameters base and include_base, such as hot, lda or centroid-cl2n."
-            )
-        bank = parameters["base"]
-        if not isinstance(bank, BaseClasses):
-            raise ParameterError(
-                f"Method '{name}' has no base classes to answer in setting='generalised': pass base to it."
+                f"Method '{name}' cannot answer base classes too: setting='generalised' needs base classes, and methods "
+                "with the parameters base and include_base, such as hot, lda or centroid-cl2n."
             )
         banks[bank.fingerprint] = bank
     if len(banks) > 1:
