@@ -18,7 +18,6 @@ from sklearn.ensemble import RandomForestClassifier
 from conftest import make_bank
 from few_shot_problems import assert_same, ragged_bank
 from hotshot import BaseClasses, HOTClassifier, evaluate
-from hotshot.bank import building
 from hotshot.errors import InputError, RunError
 
 dask = pytest.importorskip("dask")
@@ -153,10 +152,10 @@ def test_files_are_read_where_the_workers_are(cluster, workers, tmp_path):
 def test_a_bad_part_is_one_sentence_from_a_cluster_too(cluster, workers):
     bad = [*parts_of_a_bank(), lambda: (np.full((2, 4), np.nan), ["ant", "ant"])]
     with pytest.raises(InputError, match="NaN") as error:
-        building.gather_statistics(bad, scheduler=cluster.scheduler_address)
+        BaseClasses.from_partitions(bad, scheduler=cluster.scheduler_address)
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match=r"nowhere\.npz"):
-        building.gather_statistics(["nowhere.npz"], scheduler=cluster.scheduler_address)
+        BaseClasses.from_partitions(["nowhere.npz"], scheduler=cluster.scheduler_address)
 
 
 def test_a_part_that_kills_its_workers_is_a_run_error(quiet):
@@ -171,7 +170,7 @@ def test_a_part_that_kills_its_workers_is_a_run_error(quiet):
         ) as cluster,
         pytest.raises(RunError, match="lost several workers on one part"),
     ):
-        building.gather_statistics([deadly], scheduler=cluster.scheduler_address)
+        BaseClasses.from_partitions([deadly], scheduler=cluster.scheduler_address)
 
 
 def test_a_cluster_without_workers_is_a_run_error(quiet, monkeypatch):

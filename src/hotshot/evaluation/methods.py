@@ -387,7 +387,7 @@ def bank_of(estimators: Mapping[str, Any], base: BaseClasses | None) -> BaseClas
         bank = parameters.get("base")
         if "include_base" not in parameters or not isinstance(bank, BaseClasses):
             raise ParameterError(
-                f"Method '{name}' cannot answer base classes too: setting='generalised' needs base classes, and methods "
+                f"Method '{name}' cannot answer base classes too: setting='generalised' needs base classes and methods "
                 "with the parameters base and include_base, such as hot, lda or centroid-cl2n."
             )
         banks[bank.fingerprint] = bank
