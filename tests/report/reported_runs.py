@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses
 from hotshot.evaluation import evaluate
+from hotshot.evaluation.tasks import labels_hash
 from hotshot.files import read_features
 from hotshot.report import Source
 
@@ -102,6 +104,8 @@ def make_reproduction(folder: Path, **about) -> Path:
         (part / "findings.json").write_text(json.dumps(document))
         for stem in figures:
             (part / f"{stem}.svg").write_text(FIGURE)
-    run = {"source": source(folder), "ways": WAYS, "queries": QUERIES, "seed": 0, **about}
+    base, X, y = read(Source(base=folder / "base.npz", novel=folder / "novel.npz"))
+    request = {"features": [base.fingerprint, array_hash(X), labels_hash(y)]}
+    run = {"source": source(folder), "ways": WAYS, "queries": QUERIES, "seed": 0, "request": request, **about}
     (out / "run.json").write_text(json.dumps(run))
     return out

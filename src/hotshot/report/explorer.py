@@ -29,6 +29,7 @@ from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.data import load_data
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
+from hotshot.files.objects import refuse_damage
 from hotshot.files.samples import ID, Samples
 from hotshot.formatting import reason
 from hotshot.transport.costs import cosine
@@ -39,6 +40,8 @@ KINDS: dict[str, type[CalibratedClassifier]] = {
 # Base classes named for a class; samples and base classes named on each side of a wrong query; wrong queries of a task;
 # support samples named as most similar to a query.
 TOP_LENDERS, TOP_REASONS, MOST_WRONG, NEAREST = 8, 4, 40, 3
+# Of tasks, by their names in a request.
+SIZE = ("ways", "queries", "seed")
 # Bytes of texts and thumbnails of a part of the page; characters of a text, and of an id, of which the last ones stay.
 MOST_BYTES, LONGEST_TEXT, LONGEST_ID = 2_000_000, 1000, 100
 # What browsers draw, by its first bytes. Nothing else is embedded: SVG, for one, is a document.
@@ -172,56 +175,16 @@ def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> dict[st
 
 
 def run_explorer(run: StoredRun, options: Options) -> dict[str, Any]:
-    """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
+    """The data of the task explorer, as JSON; raises where the data of the run are not at hand.
+
+    Its tasks are the worst, the middle and the best ones of the first method that borrows from base classes.
+    """
     name = method_to_explore(run.request)
     base, samples = options.load(run.about)
-    _check_novel(run.request, samples)
+    if run.request["data"] != {"X_novel": array_hash(samples.X), "y_novel": labels_hash(samples.y)}:
+        raise InputError("The novel samples are not those of the run (their hash differs): pass the file of the run.")
     estimator = _restored_method(run.request["methods"][name], base, name)
-    return make_explorer(name, estimator, samples, run.request, run.evaluation, options, run.about)
-
-
-def reproduction_explorer(folder: Path, about: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Tasks of a reproduction, by H-OT: those on which most of its experiments evaluated it."""
-    base, samples = options.load(about)
-    longest: dict[tuple[str, int | str], MethodResult] = {}
-    for path in sorted(folder.glob("evaluations/*")):
-        # Others are interrupted, or of another dataset.
-        with suppress(HotshotError):
-            run = load_run(path)
-            _check_novel(run.request, samples)
-            if any(run.request[key] != about.get(key) for key in ("ways", "queries", "seed")):
-                continue
-            for result in run.evaluation.results:
-                key, described = (result.method, result.shots), run.request["methods"][result.method]
-                is_longer = key not in longest or len(result.accuracies) > len(longest[key].accuracies)
-                # Across domains a method has its usual name and other base classes.
-                if is_longer and _has_base(described, base):
-                    longest[key] = result
-    tasks = {shots: len(result.accuracies) for (method, shots), result in longest.items() if method == "hot"}
-    if not tasks:
-        raise InputError("None of its experiments evaluated H-OT with these base classes.")
-    most = max(tasks.values())
-    shots = sorted((k for k in tasks if tasks[k] == most), key=str)
-    results = tuple(longest[name, k] for name in METHOD_NAMES for k in shots if (name, k) in longest)
-    evaluation = Evaluation(results, about["ways"], most, "hot")
-    return make_explorer("hot", HOTClassifier(base), samples, about, evaluation, options, about)
-
-
-def make_explorer(
-    name: str,
-    estimator: CalibratedClassifier,
-    samples: Samples,
-    request: Mapping[str, Any],
-    evaluation: Evaluation,
-    options: Options,
-    about: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The data of the task explorer, as JSON: the worst, the middle and the best tasks of a method in an evaluation.
-
-    Tasks have the ways, queries and seed of the request.
-    """
-    assert estimator.base is not None
-    size = {key: request[key] for key in ("ways", "queries", "seed")}
+    evaluation, size = run.evaluation, {key: run.request[key] for key in SIZE}
     settings = []
     for shots in evaluation.shots:
         results = {result.method: result.accuracies for result in evaluation.results if result.shots == shots}
@@ -237,11 +200,41 @@ def make_explorer(
         "methods": evaluation.methods,
         "total": evaluation.tasks,
         "classes": [str(label) for label in np.unique(samples.y)],
-        "base": [str(label) for label in estimator.base.names],
+        "base": [str(label) for label in base.names],
         "settings": settings,
         "inputs": shown_samples(samples, settings),
-        "data": options.source(about).name,
+        "data": options.source(run.about).name,
     }
+
+
+def evaluated_together(folder: Path, about: dict[str, Any]) -> StoredRun:
+    """The evaluations of a reproduction as one run: methods by their usual names, on the tasks that most of H-OT saw.
+
+    `about` is its `run.json`, which has the hashes of its features.
+    """
+    longest: dict[tuple[str, int | str], MethodResult] = {}
+    methods: dict[str, Any] = {}
+    with refuse_damage(folder, "reproduction", HotshotError):
+        fingerprint, *hashes = about["request"]["features"]
+        wanted = {"data": dict(zip(("X_novel", "y_novel"), hashes, strict=True)), **{key: about[key] for key in SIZE}}
+    for path in sorted(folder.glob("evaluations/*")):
+        # Others are interrupted, or of another dataset.
+        with suppress(HotshotError):
+            run = load_run(path)
+            for result in run.evaluation.results if wanted.items() <= run.request.items() else ():
+                key, described = (result.method, result.shots), run.request["methods"][result.method]
+                is_longer = key not in longest or len(result.accuracies) > len(longest[key].accuracies)
+                # Across domains a method has its usual name and other base classes.
+                if is_longer and _has_base(described, fingerprint):
+                    longest[key], methods[result.method] = result, described
+    tasks = {shots: len(result.accuracies) for (method, shots), result in longest.items() if method == "hot"}
+    if not tasks:
+        raise InputError("None of its experiments evaluated H-OT with these base classes.")
+    most = max(tasks.values())
+    shots = sorted((k for k in tasks if tasks[k] == most), key=str)
+    results = tuple(longest[name, k] for name in METHOD_NAMES for k in shots if (name, k) in longest)
+    request = {**wanted, "methods": {"hot": methods["hot"]}}
+    return StoredRun(folder, request, about, Evaluation(results, about["ways"], most, "hot"))
 
 
 def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
@@ -264,21 +257,15 @@ def method_to_explore(request: dict[str, Any]) -> str:
     raise InputError("None of its methods borrows from base classes and classifies queries one by one.")
 
 
-def _check_novel(request: dict[str, Any], samples: Samples) -> None:
-    """Raise unless these are the novel samples of the run."""
-    if request["data"] != {"X_novel": array_hash(samples.X), "y_novel": labels_hash(samples.y)}:
-        raise InputError("The novel samples are not those of the run (their hash differs): pass the file of the run.")
-
-
-def _has_base(described: dict[str, Any], base: BaseClasses) -> bool:
-    """Whether a described method had these base classes, or none."""
+def _has_base(described: dict[str, Any], fingerprint: str) -> bool:
+    """Whether a described method had the base classes with this fingerprint, or none."""
     recorded = described.get("parameters", {}).get("base")
-    return recorded is None or str(recorded).endswith(base.fingerprint)
+    return recorded is None or str(recorded).endswith(fingerprint)
 
 
 def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
     """The estimator that `estimator_to_json` described, with the base classes it had."""
-    if not _has_base(described, base):
+    if not _has_base(described, base.fingerprint):
         raise InputError("The base classes are not those of the run (their hash differs): pass the file of the run.")
     # As they were chosen then, which another machine need not repeat.
     given, chosen = described["parameters"], described["chosen"]

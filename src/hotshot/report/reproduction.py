@@ -12,7 +12,7 @@ from hotshot.files.opening import opened
 from hotshot.formatting import count, listed
 from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
-from hotshot.report.explorer import Options, explorer_or_reason, reproduction_explorer
+from hotshot.report.explorer import Options, evaluated_together, explorer_or_reason, run_explorer
 from hotshot.report.run import Drawing, Part, texts_of
 
 # How a number of claims with one verdict is said, of one and of more.
@@ -45,7 +45,7 @@ def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
         lead=f"{how_many} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
         "others were measured here. A claim holds if the 95% intervals of all its differences lie above 0, and does "
         "not hold if one lies below.",
-        explorer=explorer_or_reason(lambda: reproduction_explorer(folder, about, options), options.tasks),
+        explorer=explorer_or_reason(lambda: run_explorer(evaluated_together(folder, about), options), options.tasks),
         facts={"Folder": folder.name, **texts_of(about, without=("source", "request"))},
         command=source.command,
         details={},
