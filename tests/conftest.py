@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from children import use_forks
 from hotshot import report
-from hotshot.classifiers import HOTClassifier, held_out
+from hotshot.classifiers import HOTClassifier, confidence, held_out
 from hotshot.cli import main
 
 # The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
@@ -124,7 +124,7 @@ def few_held_out_tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held_out, "TASKS", 8)
         patch.setattr(held_out, "FIRST_TASKS", 4)
-        patch.setattr(held_out, "SCORED_QUERIES", 480)
+        patch.setattr(confidence, "SCORED_QUERIES", 480)
         yield
 
 

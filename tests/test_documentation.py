@@ -21,7 +21,7 @@ from PIL import Image
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers import held_out
+from hotshot.classifiers import confidence, held_out
 from hotshot.encoders import libraries
 from hotshot.evaluation import runner
 from hotshot.files import write_features
@@ -97,7 +97,7 @@ def quick_choices(one_setting_to_try, few_explored_tasks, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
     monkeypatch.setattr(held_out, "TASKS", 2)
     monkeypatch.setattr(held_out, "FIRST_TASKS", 1)
-    monkeypatch.setattr(held_out, "SCORED_QUERIES", 120)
+    monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,9 @@ import check_wheel
 # Settings are chosen from a tenth of the held-out tasks, as in the rest of the suite, and only one is tried.
 QUICK_DEMO = """
 import runpy, sys
-from hotshot.classifiers import HOTClassifier, held_out
+from hotshot.classifiers import HOTClassifier, confidence, held_out
 HOTClassifier._choices = {name: values[: 1 + (name == "mean_rule")] for name, values in HOTClassifier._choices.items()}
-held_out.TASKS, held_out.FIRST_TASKS, held_out.SCORED_QUERIES = 8, 4, 480
+held_out.TASKS, held_out.FIRST_TASKS, confidence.SCORED_QUERIES = 8, 4, 480
 sys.argv = ["hotshot", "demo", "--tasks", "2", "--methods", "hot,centroid", "--shots", "1"]
 print(sys.modules["hotshot"].__file__)
 runpy.run_module("hotshot", run_name="__main__")

@@ -74,7 +74,7 @@ def test_old_and_new_classes_in_one_batch(world):
     jointly, alone = (np.mean(predict(mixed) == truth) for predict in (model.predict_batch, model.predict))
     assert jointly >= alone
     # Means of old classes are worth their many samples and hardly move.
-    moved = model._solved(*model._placed_and_logits(mixed)).means[0] - model.known_.means
+    moved = model._solved(*model._placed_and_logits(mixed)).means[0] - model.outliers_.known.means
     assert np.abs(moved[~model.is_new_]).max() < 0.1 * np.abs(moved[model.is_new_]).max()
 
 
@@ -88,7 +88,7 @@ def test_samples_of_no_class_are_rejected_and_weigh_less(world):
     assert answers.dtype == object
     rejected = np.array([answer is None for answer in answers])
     assert rejected[: len(queries)].mean() < 0.2 < rejected[len(queries) :].mean()
-    weights = model.detector("has no weights").weights(model._in_space(both))
+    weights = model.outliers_.weights(model._in_space(both))
     assert weights.min() >= 0
     assert weights.max() == 1
     assert weights[len(queries) :].mean() < 0.9 * weights[: len(queries)].mean()

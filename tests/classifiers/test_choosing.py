@@ -132,7 +132,7 @@ def test_a_fit_leaves_nothing_on_disk(monkeypatch, tmp_path):
     for name in ("HOME", "XDG_CACHE_HOME", "HOTSHOT_CACHE", "TMPDIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert HOTClassifier(bank()).fit(*make_bank(3, 4, seed=9)).alarm_scores_ is not None
+    assert HOTClassifier(bank()).fit(*make_bank(3, 4, seed=9)).outliers_.thresholds is not None
     assert not list(tmp_path.rglob("*"))
 
 

@@ -14,8 +14,9 @@ from sklearn.exceptions import NotFittedError
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers.confidence import CONFIDENCE, Confidence
 from hotshot.classifiers.export import export_model
-from hotshot.classifiers.held_out import CONFIDENCE, Confidence, description, keep
+from hotshot.classifiers.held_out import description, keep
 from hotshot.errors import InputError, ParameterError, RunError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
@@ -35,8 +36,8 @@ def judging(**settings):
     bank = BaseClasses.from_samples(samples, labels, about={"extractor": "DINO"})
     fixed = {name: values[-1] for name, values in HOTClassifier._choices.items()}
     model = HOTClassifier(bank, **fixed, **settings)
-    scores, nothing = np.tile(np.linspace(-9, 6, 39).reshape(1, 3, 13), (3, 1, 1, 1)), np.zeros((2, 1, 3))
-    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), nothing, scores, nothing[0])
+    scores, nothing = np.tile(np.linspace(-9, 6, 39).reshape(1, 3, 1, 13), (1, 1, 3, 1)), np.zeros((1, 3, 2))
+    known = Confidence((5,), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), nothing, scores, nothing[..., 0])
     keep(bank, CONFIDENCE + description(model), known)
     return model
 
@@ -90,7 +91,7 @@ def test_a_graph_answers_as_the_model_does(name, tmp_path):
     assert ("outlier_score" in found) == (model.base is not None)
     if model.base is not None:
         check_scores(found["outlier_score"], model.outlier_score(queries))
-        assert found["best_fit"].tolist() == model.known_.best(model._in_space(queries))[0].tolist()
+        assert found["best_fit"].tolist() == model.outliers_.known.best(model._in_space(queries))[0].tolist()
     for rows in (0, 1):
         assert run(path, queries[:rows])[0]["probabilities"].shape == (rows, len(model.classes_))
 

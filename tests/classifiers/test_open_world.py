@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers import held_out
-from hotshot.classifiers.held_out import LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
+from hotshot.classifiers import confidence
+from hotshot.classifiers.confidence import LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.method.heads import joint
 
@@ -221,9 +221,9 @@ def false_alarms(base, shots, between, within, tasks=12):
         model = HOTClassifier(base, **SET).fit(between * X[is_support], y[is_support])
         fits = -model.outlier_score(between * X[~is_support])
         usual = model.confidence().scores_at(6, shots, 0.0, 1)
-        for found, scores in ((as_is, model.alarm_scores_[0]), (uncorrected, usual)):
+        for found, scores in ((as_is, model.outliers_.thresholds[0]), (uncorrected, usual)):
             found.append(np.mean(fits < np.interp(0.1, LEVELS, scores)))
-        deviations.append(model.support_deviation_)
+        deviations.append(model.outliers_.deviation)
     return np.mean(as_is), np.mean(uncorrected), np.mean(deviations)
 
 
@@ -299,7 +299,7 @@ def test_one_shot_warns_where_the_header_says_that_the_extractor_knows_the_class
 
 
 def test_calibration_improves_probabilities(monkeypatch):
-    monkeypatch.setattr(held_out, "SCORED_QUERIES", 4800)
+    monkeypatch.setattr(confidence, "SCORED_QUERIES", 4800)
     base = bank(spread=0.9)
     errors = {}
     for calibrated in (True, False):
@@ -336,7 +336,7 @@ def test_probabilities_are_softer_where_the_support_fits_worse_than_base_classes
     support, labels = samples(NEW, 2, seed=1)
     # Classes as close as base classes, and each of samples that are far from each other.
     like, unlike = (HOTClassifier(base, **SET).fit(support, own) for own in (labels, np.roll(labels, 1)))
-    assert unlike.support_deviation_ < -SOFTER_BETWEEN[1] < -SOFTER_BETWEEN[0] < like.support_deviation_
+    assert unlike.outliers_.deviation < -SOFTER_BETWEEN[1] < -SOFTER_BETWEEN[0] < like.outliers_.deviation
     ratio = unlike.probability_temperature_ / like.probability_temperature_
     assert ratio == pytest.approx(np.exp(SOFTER[0] + SOFTER[1] / 2))
 

@@ -9,7 +9,8 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers.held_out import CONFIDENCE, Choice, Confidence, description, keep
+from hotshot.classifiers.confidence import CONFIDENCE, Confidence
+from hotshot.classifiers.held_out import Choice, description, keep
 from hotshot.errors import NoSamplesWarning
 
 X, Y = make_bank(24, 10, 6, spread=0.9)
@@ -25,10 +26,8 @@ def banks(tmp_path):
     full = BaseClasses.from_samples(X, Y)
     key = description(HOTClassifier(full))
     keep(full, key, Choice(SETTINGS))
-    scores = np.linspace(-9, 6, 117).reshape(3, 1, 3, 13)
-    known = Confidence(
-        (5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((2, 1, 3)), scores, np.zeros((1, 3))
-    )
+    scores = np.linspace(-9, 6, 117).reshape(1, 3, 3, 13)
+    known = Confidence((5,), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3, 2)), scores, np.zeros((1, 3)))
     keep(full, CONFIDENCE + key, known)
     full.save(tmp_path / "full.bank")
     return tmp_path
@@ -57,7 +56,7 @@ def test_a_compact_bank_keeps_the_chosen_settings(hotshot, banks):
     named = HOTClassifier(small, cost="mean-cosine").fit(NOVEL[::4], LABELS[::4])
     assert model.chosen_ == named.chosen_ == expected.chosen_ == SETTINGS
     assert model.probability_temperature_ == named.probability_temperature_ == expected.probability_temperature_ != 1
-    np.testing.assert_array_equal(model.alarm_scores_, expected.alarm_scores_)
+    np.testing.assert_array_equal(model.outliers_.thresholds, expected.outliers_.thresholds)
     np.testing.assert_array_equal(model.predict_proba(NOVEL), named.predict_proba(NOVEL))
     # The costs are alike but not the same.
     assert 0 < abs(model.predict_proba(NOVEL) - expected.predict_proba(NOVEL)).max() < 0.3

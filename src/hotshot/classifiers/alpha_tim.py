@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,8 +16,8 @@ from hotshot.transport.costs import squared_euclidean
 
 # Smallest probability whose logarithm and powers are taken.
 TINY = 1e-300
-# Decay of the running means of Adam, as published.
-MOMENTA = (0.9, 0.999)
+# Of the running means that Adam keeps of slopes and of their squares, as published.
+DECAY, SLOW_DECAY = 0.9, 0.999
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,11 +30,9 @@ class AlphaTIMClassifier(TransductiveClassifier):
         p_{nc} \propto \exp\left(-\tfrac{\tau}{2} \lVert z_n - w_c \rVert^2\right)
 
     with the mean :math:`\bar p` of the probabilities of the queries. The second term is the conditional minus the
-    marginal Tsallis entropy; at alpha = 1 both are Shannon's, which is TIM. A larger alpha punishes unequal classes
-    less. The prototypes W start at the means of the support and take steps of Adam [2]_. The published constants are
-    alpha 5, tau 15 and 1000 steps of 0.0001. On frozen features a smaller alpha and tau were better; of 30 to 200 steps
-    of 0.001, 50 were enough. The published 1000 steps of 0.0001 were no better on banking77, and the minimum, by
-    L-BFGS, was less accurate.
+    marginal Tsallis entropy; at alpha = 1 both are Shannon's, which is TIM. The prototypes W start at the means of the
+    support and take steps of Adam [2]_. The published constants are alpha 5, tau 15 and 1000 steps of 0.0001; on frozen
+    features a smaller alpha and tau were better, and 50 steps of 0.001 were enough.
 
     References
     ----------
@@ -53,28 +51,16 @@ class AlphaTIMClassifier(TransductiveClassifier):
 
     def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         members = np.eye(len(self.prototypes_))[self.labels_]
-
-        def slope(prototypes: np.ndarray) -> np.ndarray:
-            return information_slope(prototypes, self.support_, members, z, settings["alpha"], settings["tau"])
-
-        prototypes = adam(slope, self.prototypes_, settings["learning_rate"], settings["steps"])
+        prototypes = self.prototypes_
+        first = second = np.zeros_like(prototypes)
+        for step in range(1, settings["steps"] + 1):
+            g = information_slope(prototypes, self.support_, members, z, settings["alpha"], settings["tau"])
+            first, second = DECAY * first + (1 - DECAY) * g, SLOW_DECAY * second + (1 - SLOW_DECAY) * g**2
+            # Without the bias of their start at zero.
+            m, v = first / (1 - DECAY**step), second / (1 - SLOW_DECAY**step)
+            prototypes = prototypes - settings["learning_rate"] * m / (np.sqrt(v) + 1e-8)
         scores = self._scores(z, prototypes, settings)
         return softmax(scores, axis=1), scores
-
-
-def adam(slope: Callable[[np.ndarray], np.ndarray], start: np.ndarray, length: float, steps: int) -> np.ndarray:
-    r""":math:`w \leftarrow w - \eta\, \hat m / (\sqrt{\hat v} + 10^{-8})`, from a start and for a number of steps.
-
-    :math:`\hat m` and :math:`\hat v` are running means of the slopes and of their squares, without the bias of their
-    start at zero.
-    """
-    w, first, second = start, np.zeros_like(start), np.zeros_like(start)
-    for step in range(1, steps + 1):
-        g = slope(w)
-        first, second = MOMENTA[0] * first + (1 - MOMENTA[0]) * g, MOMENTA[1] * second + (1 - MOMENTA[1]) * g**2
-        m, v = first / (1 - MOMENTA[0] ** step), second / (1 - MOMENTA[1] ** step)
-        w = w - length * m / (np.sqrt(v) + 1e-8)
-    return w
 
 
 def information_slope(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
@@ -12,38 +12,43 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import LIMITS, NO_OVERFLOW_WARNINGS, cast, check_number
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, slices
 from hotshot.bank import BaseClasses, PreparedBase, Space
-from hotshot.bank.space import LEAST_TO_CHOOSE
+from hotshot.bank.space import LEAST_TO_CHOOSE, FeatureTransform
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
+from hotshot.classifiers.confidence import Confidence, confidence_on
 from hotshot.classifiers.explanation import Explanation, explain_model
-from hotshot.classifiers.held_out import Confidence, confidence_on
-from hotshot.classifiers.models import loaded
+from hotshot.classifiers.held_out import Fold, Task, stacked
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
-from hotshot.classifiers.rival import plain_transform
+from hotshot.classifiers.saving import check_calibrated, loaded
 from hotshot.classifiers.suggestions import Suggestions, suggest
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning, warn_user
 from hotshot.labels import joined_labels
 from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
+from hotshot.method.heads.bound import symmetric_penalty
+from hotshot.method.heads.joint import OldClasses
 from hotshot.method.heads.sampled import fit_logistic
 from hotshot.method.hot import fit_tasks
 from hotshot.method.learned_cost import COSTS
+from hotshot.model.attribution import TrainedOn
 from hotshot.model.batch import BatchSolution, joint_inference
-from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
+from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, TwoCovariances, two_covariances
 from hotshot.transport import count_statuses
 
 # Usual standard deviation within base classes, per feature; outside of it the published alpha and C are unsuitable:
 # about a factor of ten around the ReLU features they were chosen on.
 USUAL_DEVIATION = (0.05, 5.0)
+# Held-out tasks that are fitted together.
+TASKS_AT_ONCE = 20
 
 
 class CalibratedClassifier(FewShotClassifier):
     """Base of classifiers with calibrated Gaussians, whose parameters are those of ``HOTClassifier`` or stand for them.
 
-    A fitted model has a linear head, the Gaussians it was trained on and, with a bank, what it knows of its classes:
-    ``known_``, the temperature of probabilities and, from a bank of enough classes, thresholds of outlier scores.
+    A fitted model has a linear head, the Gaussians it was trained on and, with a bank, a detector of outliers and a
+    temperature of its probabilities.
     """
 
     base: BaseClasses | None
@@ -56,14 +61,12 @@ class CalibratedClassifier(FewShotClassifier):
     power_on_base: bool = True
     base_loss: float | None = None
     _may_have_one_class = True
+    _state_types = (*FewShotClassifier._state_types, KnownClasses, OutlierDetector, TrainedOn, TwoCovariances)
 
-    known_: KnownClasses | None = None
-    alarm_scores_: np.ndarray | None = None
-    support_deviation_: float = 0.0
-    seen_in_training_: bool = False
+    outliers_: OutlierDetector | None = None
     balance_: float = 0.0
     base_head_: np.ndarray | None = None
-    beside_: np.ndarray | None = None
+    trained_on_: TrainedOn | None = None
     # While classes are added: the model before.
     _before: CalibratedClassifier | None = None
 
@@ -81,9 +84,6 @@ class CalibratedClassifier(FewShotClassifier):
     def _space(self, settings: Mapping[str, Any]) -> Space:
         return Space(**{f.name: self._as_hot(settings)[f.name] for f in fields(Space)})
 
-    def _method(self, settings: Mapping[str, Any]) -> Method:
-        return Method(**{f.name: self._as_hot(settings)[f.name] for f in fields(Method)})
-
     def parts(self) -> tuple[PreparedBase, Method]:
         """The bank in the space of this classifier, and the parameters of the method for ``hotshot.method``."""
         if not isinstance(self.base, BaseClasses):
@@ -91,7 +91,8 @@ class CalibratedClassifier(FewShotClassifier):
         return self._parts(self.base, self.settings())
 
     def _parts(self, bank: BaseClasses, settings: Mapping[str, Any]) -> tuple[PreparedBase, Method]:
-        base, method = bank.prepare(self._space(settings)), self._method(settings)
+        base = bank.prepare(self._space(settings))
+        method = Method(**{f.name: self._as_hot(settings)[f.name] for f in fields(Method)})
         proxy = COSTS[method.cost].proxy if method.cost in COSTS else None
         if not base.buckets and proxy is not None:
             warn_user(
@@ -109,6 +110,21 @@ class CalibratedClassifier(FewShotClassifier):
             if "power" in candidates and bank.samples is not None:
                 candidates["power"] = (1.0,)
         return candidates
+
+    def held_out_logits(self, fold: Fold, tasks: Sequence[Task]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Logits (tasks, Q, N) of the queries of held-out tasks, and labels (tasks, Q); some tasks at a time."""
+        base, method = self.parts()
+        samples = base.transform(fold.samples)
+        for rows in slices(len(tasks), TASKS_AT_ONCE):
+            support, labels, query, query_labels = stacked(tasks[rows])
+            ways = int(labels.max()) + 1
+            fitted = fit_tasks(base, samples[support], labels, method, n_classes=ways, seeds=range(len(labels)))
+            yield fitted.decision(samples[query]), query_labels
+
+    def accuracies(self, fold: Fold, tasks: Sequence[Task]) -> np.ndarray:
+        """Accuracy of each held-out task (tasks,)."""
+        batches = self.held_out_logits(fold, tasks)
+        return np.concatenate([np.mean(logits.argmax(axis=2) == labels, axis=1) for logits, labels in batches])
 
     def confidence(self) -> Confidence | None:
         """Temperatures and outlier scores from held-out base classes; None if probabilities are not calibrated."""
@@ -128,78 +144,84 @@ class CalibratedClassifier(FewShotClassifier):
         base, method = self._parts(bank, settings)
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        support, old = base.transform(X)[None], None
+        support, old, beside = base.transform(X)[None], None, None
         if self.include_base:
-            fitted, old = fit_with_base(self, bank, base, method, support, labels)
+            fitted, old, beside = fit_with_base(self, bank, base, method, support, labels)
         else:
-            seed = head_seed(self.random_state)
-            fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
+            seeds = [head_seed(self.random_state)]
+            fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=seeds)
         transfer, gaussians = fitted.transfer, fitted.gaussians
-        self._set_converged(bool(fitted.converged[0]))
-        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
-        self.power_, self.transform_ = base.transform.power, base.transform
+        self._keep_head(fitted.theta[0], bool(fitted.converged[0]))
+        self.transform_, self.base_means_, self.base_names_ = base.transform, base.means, base.names
         self.support_, self.support_labels_ = X.copy(), names[labels]
         self.transfer_weights_, self.target_labels_ = transfer.weights[0].T, names[gaussians.labels[0]]
         self.learned_cost_, self.plan_ = transfer.cost[0], None if transfer.plan is None else transfer.plan[0]
-        self.status_counts_ = count_statuses(transfer.statuses)
-        self.calibrated_means_, self.spectrum_ = gaussians.means[0], gaussians.spectrum(base)
-        self.base_means_, self.base_names_ = base.means, base.names
-        self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
-
+        self.status_counts_, self.calibrated_means_ = count_statuses(transfer.statuses), gaussians.means[0]
         means, sizes = class_targets(support, labels[None], len(names))
         shots = sizes[:, labels]
-        self.own_parts_ = own_parts(base, support, shots, method)[0]
         targets = (means, sizes) if method.per == "class" else (support, shots)
         self.own_share_ = own_shares(base, *targets, transfer.weights, method)[0]
-        self._describe_classes(bank, base, means[0], sizes[0])
-        self._learn_thresholds(self._confidence(bank, settings), base, support, labels, old)
+        parts, C = own_parts(base, support, shots, method)[0], symmetric_penalty(method.C, len(self.classes_))
+        if fitted.slopes is not None:
+            beside = np.zeros(len(names)) if beside is None else beside
+            self.trained_on_ = TrainedOn(
+                support[0], labels, self.calibrated_means_, gaussians.labels[0], parts, self.transfer_weights_,
+                base.means, fitted.slopes[0], gaussians.spectrum(base), C, beside,
+            )  # fmt: skip
+        known = self._known(bank, base, means[0], sizes[0])
+        self._learn_outliers(self._confidence(bank, settings), known, bank, base, support, labels, old)
 
-    def _describe_classes(self, bank: BaseClasses, base: PreparedBase, means: np.ndarray, sizes: np.ndarray) -> None:
-        """Set means and sizes of all classes, for outlier scores, from those of the new ones."""
-        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
-        self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(sizes.min() == 1))
+    def _known(self, bank: BaseClasses, base: PreparedBase, means: np.ndarray, sizes: np.ndarray) -> KnownClasses:
+        """Means and sizes of all classes, from those of the new ones."""
         if self.include_base:
             places = np.argsort(np.argsort(self.new_classes, kind="stable"))
-            means = np.concatenate([base.means, means])[places]
-            sizes = np.concatenate([bank.counts, sizes])[places]
+            means, sizes = np.concatenate([base.means, means])[places], np.concatenate([bank.counts, sizes])[places]
         two, centre = two_covariances(base, *OUTLIER_SHRINKAGE), base.means.mean(axis=0)
-        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+        return KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
 
-    def _learn_thresholds(
-        self, confidence: Confidence | None, base: PreparedBase, support: np.ndarray, labels: np.ndarray, old: Any
+    def _learn_outliers(
+        self,
+        confidence: Confidence | None,
+        known: KnownClasses,
+        bank: BaseClasses,
+        base: PreparedBase,
+        support: np.ndarray,
+        labels: np.ndarray,
+        old: OldClasses | None,
     ) -> None:
-        """Set the thresholds of outlier scores and the temperature of the probabilities; ``old`` are base classes."""
-        if confidence is not None and self.known_ is not None:
-            is_new, of_base = self.new_classes, None
-            if old is not None:
-                of_base = scores_of_base(old, self.known_, is_new)
-            shots = self.known_.sizes[is_new]
+        """Set the detector of outliers and the temperature of the probabilities."""
+        is_new = self.new_classes
+        shots, deviation, thresholds = known.sizes[is_new], 0.0, None
+        if confidence is not None:
+            of_base = None if old is None else scores_of_base(old, known, is_new)
             (deviation,) = confidence.support_deviations(base, support, labels[None])
-            self.support_deviation_ = deviation
-            self.alarm_scores_ = confidence.thresholds(shots, deviation, is_new, of_base)
+            thresholds = confidence.thresholds(shots, deviation, is_new, of_base)
             if old is None:
                 self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()), deviation)
         if not self.calibrate_probabilities:
             self.probability_temperature_ = 1.0
+        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
+        seen = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
+        self.outliers_ = OutlierDetector(known, thresholds, deviation, seen)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray, power: float) -> None:
         """Plain logistic regression on power-transformed features."""
-        self.power_ = power
-        self.transform_ = replace(plain_transform(power, unit=False), offset=self.power_offset)
-        theta, converged = fit_logistic(self.transform_(X), labels, C=self.C)
-        self._set_converged(converged)
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.transform_ = FeatureTransform(power, self.power_offset, 1.0, None, None, unit=False)
+        self._keep_head(*fit_logistic(self.transform_(X), labels, C=self.C))
         self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
-        self.slopes_ = softmax(self._logits(X), axis=1) - np.eye(len(self.classes_), dtype=X.dtype)[labels]
-        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
-        self.spectrum_ = np.zeros_like(self.coef_[0])
-        self.transfer_weights_ = np.empty((0, 0))
-        self.target_labels_, self.base_names_ = self.classes_[:0], np.empty(0)
+        self.calibrated_means_ = self.base_means_ = self.coef_[:0]
+        self.transfer_weights_, self.own_share_ = np.empty((0, 0)), np.empty(0)
         self.learned_cost_ = self.plan_ = None
-        self.status_counts_ = {}
+        self.target_labels_, self.base_names_, self.status_counts_ = self.classes_[:0], np.empty(0), {}
+        slopes = softmax(self._logits(X), axis=1) - np.eye(len(self.classes_), dtype=X.dtype)[labels]
+        nothing, C = self.coef_[:0], symmetric_penalty(self.C, len(self.classes_))
+        self.trained_on_ = TrainedOn(
+            self._in_space(X), labels, nothing, labels[:0], nothing, self.transfer_weights_, nothing, slopes,
+            np.zeros_like(self.coef_[0]), C, np.zeros(len(self.classes_)),
+        )  # fmt: skip
 
-    def _set_converged(self, converged: bool) -> None:
-        self.converged_ = converged
+    def _keep_head(self, theta: np.ndarray, converged: bool) -> None:
+        self.coef_, self.intercept_, self.converged_ = theta[:, :-1], theta[:, -1], converged
         if not converged:
             warn_user(
                 f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
@@ -226,11 +248,11 @@ class CalibratedClassifier(FewShotClassifier):
         array (samples,)
             Labels.
         """
-        return snapshot(self)._answers(X, reject, unknown, batch=False)
+        return snapshot(self)._predicted(X, reject, unknown, batch=False)
 
     def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
         """As ``predict``, for a batch of samples jointly; see ``predict_proba_batch``."""
-        return snapshot(self)._answers(X, reject, unknown, batch=True)
+        return snapshot(self)._predicted(X, reject, unknown, batch=True)
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probabilities (samples, classes) for a batch of samples jointly.
@@ -256,7 +278,7 @@ class CalibratedClassifier(FewShotClassifier):
         probabilities = model._solved(placed, logits).probabilities[0] if batch else model._probabilities(logits)
         if model.base is None and reject is None:
             return probabilities, None, np.zeros(len(placed), dtype=bool)
-        scores, limits = model._outliers(placed, reject)
+        scores, limits = model._scores_and_limits(placed, reject)
         return probabilities, scores, scores > limits
 
     def outlier_score(self, X: Any) -> np.ndarray:
@@ -266,7 +288,7 @@ class CalibratedClassifier(FewShotClassifier):
         well.
         """
         model = snapshot(self)
-        return model._outliers(model._in_space(model._validated(X)), None)[0]
+        return model._scores_and_limits(model._in_space(model._validated(X)), None)[0]
 
     def suggest(self, X: Any, n: int = 5) -> Suggestions:
         """Suggest which unlabelled samples to label next: those whose labels say most about all the others.
@@ -324,7 +346,7 @@ class CalibratedClassifier(FewShotClassifier):
             X = cast(model._validated(X), model.coef_.dtype)
             placed, _ = model._placed_and_logits(X)
             if reject is not None or model.base is not None:
-                outliers = model._outliers(placed, reject)
+                outliers = model._scores_and_limits(placed, reject)
         return explain_model(model, X, names, queries=queries, outliers=outliers)
 
     def _in_space(self, X: np.ndarray) -> np.ndarray:
@@ -340,38 +362,28 @@ class CalibratedClassifier(FewShotClassifier):
         placed = self._in_space(X)
         return placed, finite(placed @ self.coef_.T + self.intercept_, X)
 
-    def _answers(self, X: Any, reject: float | None, unknown: Any, *, batch: bool) -> np.ndarray:
+    def _predicted(self, X: Any, reject: float | None, unknown: Any, *, batch: bool) -> np.ndarray:
         """The likeliest class of each sample, alone or jointly; ``unknown`` for those rejected."""
         placed, evidence = self._placed_and_logits(self._checked(X))
         if batch:
             evidence = self._solved(placed, evidence).probabilities[0]
-        answers = np.asarray(self.classes_[evidence.argmax(axis=1)])
+        labels = np.asarray(self.classes_[evidence.argmax(axis=1)])
         if reject is None:
-            return answers
-        scores, limits = self._outliers(placed, reject)
-        answers = answers.astype(object)
+            return labels
+        scores, limits = self._scores_and_limits(placed, reject)
+        labels = labels.astype(object)
         for row in np.flatnonzero(scores > limits):
-            answers[row] = unknown
-        return answers
+            labels[row] = unknown
+        return labels
 
     def detector(self, what: str) -> OutlierDetector:
         """The outlier detector of the model; raise that it has or does not do ``what`` without base classes."""
-        if self.known_ is None:
+        if self.outliers_ is None:
             raise ParameterError(f"{type(self).__name__} without base classes {what}.")
-        return OutlierDetector(self.known_, self.alarm_scores_, self.support_deviation_, self.seen_in_training_)
+        return self.outliers_
 
-    def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
-        """Outlier scores of samples in the space of the model, and the limits above which they are rejected."""
+    def _scores_and_limits(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
         detector = self.detector("has no outlier scores: pass base (in the shell --base)")
-        if reject is not None:
-            check_number("reject", reject, *LIMITS["reject"])
-            if self.alarm_scores_ is None:
-                sampled = self.head == "sampled"
-                needs = "another head than 'sampled'" if sampled else "at least 20 base classes with 10 samples each"
-                raise ParameterError(
-                    f"reject needs {needs}, on which thresholds are learned: fit with these, or choose a threshold for "
-                    "the outlier scores yourself."
-                )
         return detector.scores_and_limits(placed, reject)
 
     def _solved(self, placed: np.ndarray, logits: np.ndarray) -> BatchSolution:
@@ -388,6 +400,9 @@ class CalibratedClassifier(FewShotClassifier):
         arrays = (logits, placed, means, known.sizes, detector.weights(placed))
         groups = [np.flatnonzero(group) for group in (~self.new_classes, self.new_classes) if group.any()]
         return joint_inference(*(x[None] for x in arrays), ratio=float(known.two.ratios.mean()), groups=groups)
+
+    def _check_state(self, width: int) -> None:
+        check_calibrated(self, width)
 
     # --- classes that come and go
 

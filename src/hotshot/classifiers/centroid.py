@@ -1,15 +1,15 @@
-"""Nearest class means: plain or centred, and shifted towards the means of similar base classes."""
+"""The nearest class mean, plain or centred as in SimpleShot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.classifier import CENTRED, POSITIVE, SHARE, chosen, parameter
-from hotshot.classifiers.rival import MeansRival, SpaceRival, means_by_class, plain_transform, require_samples
+from hotshot.bank.space import FeatureTransform
+from hotshot.classifiers.classifier import CENTRED, parameter
+from hotshot.classifiers.rival import MeansRival, means_by_class, require_samples
 from hotshot.transport.costs import squared_euclidean
 
 
@@ -29,12 +29,8 @@ class CentroidClassifier(MeansRival):
     Attributes
     ----------
     {classes_}
-    is_new_ : array (N,) or None
-        With ``include_base``: which classes are new.
     centroids_ : array (N, V)
         Mean of each class, after normalisation.
-    centre_ : array (V,)
-        The mean that is subtracted; zero without normalisation.
 
     References
     ----------
@@ -50,14 +46,11 @@ class CentroidClassifier(MeansRival):
 
     normalize: str | None = parameter("centre-l2", CENTRED, None)
 
-    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
-        super()._set_transform(X, normalize)
-        if self.base is None and normalize is not None:
-            self.centre_ = np.asarray(plain_transform(self.power_, unit=False)(X).mean(axis=0))
-
-    def _placed(self, X: np.ndarray) -> np.ndarray:
-        transform = plain_transform(self.power_, self.centre_, unit=self.normalize is not None)
-        return np.asarray(transform(X.astype(np.float64)))
+    def _transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> FeatureTransform:
+        transform = super()._transform(X, settings)
+        if self.normalize is None:
+            return replace(transform, unit=False)
+        return transform if self.base is not None else replace(transform, centre=_mean_of_powers(X, transform))
 
     def _base_means(self) -> np.ndarray:
         assert self.base is not None
@@ -73,36 +66,5 @@ class CentroidClassifier(MeansRival):
         return np.asarray(unit_vectors(self._placed(X)) @ unit_vectors(self.centroids_).T)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SoftmaxCalibrationClassifier(SpaceRival):
-    r"""Class means shifted towards the means of similar base classes, as in TEEN [1]_.
-
-    .. math::
-        c' = \alpha c + (1 - \alpha) \sum_b w_b \mu_b, \quad
-        w_b = \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))}
-
-    for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
-    ``scale`` times :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
-    centred; [2]_ applies the same shift. Without base classes nothing is shifted.
-
-    References
-    ----------
-    .. [1] Wang, Zhou, Zhang, Zhan, Ye: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration.
-       NeurIPS 2023, arXiv:2312.05229.
-    .. [2] Goswami, Twardowski, van de Weijer: Calibrating Higher-Order Statistics for Few-Shot Class-Incremental
-       Learning with Pre-trained Vision Transformers. CVPR Workshops 2024, arXiv:2404.06622.
-    """
-
-    alpha: float | str = chosen((0.7, 0.3, 0.5, 0.9), SHARE)
-    tau: float | str = chosen((8.0, 4.0, 16.0, 32.0), POSITIVE)
-    scale: float = parameter(10.0, POSITIVE)
-
-    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
-        if self.base is not None:
-            lenders, share = self._base_means(), settings["alpha"]
-            lent = softmax(settings["tau"] * unit_vectors(means) @ unit_vectors(lenders).T, axis=1) @ lenders
-            means = np.where(self.new_classes[:, None], share * means + (1 - share) * lent, means)
-        self.directions_ = unit_vectors(means)
-
-    def _score(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self.scale * z @ self.directions_.T)
+def _mean_of_powers(X: np.ndarray, transform: FeatureTransform) -> np.ndarray:
+    return np.asarray(replace(transform, unit=False)(X.astype(np.float64)).mean(axis=0))

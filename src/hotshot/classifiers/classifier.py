@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils._param_validation import StrOptions as StrOptions
@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
 from hotshot.bank import BaseClasses
-from hotshot.bank.space import FeatureSpace, choose_power
-from hotshot.classifiers.held_out import Choice, choice_on
-from hotshot.classifiers.models import UnloadedBase, load_model, save_model
+from hotshot.bank.space import FeatureSpace, FeatureTransform, choose_power
+from hotshot.classifiers.held_out import Choice, Fold, Task, choice_on, unequal_queries
+from hotshot.classifiers.saving import load_model, loaded, save_model
 from hotshot.errors import InputError, ParameterError
 from hotshot.labels import joined_labels, label_array, warn_of_similar
 
@@ -55,6 +55,8 @@ SHARED = {
         Factor of the cosine similarity in the logits.""",
     "classes_": """classes_ : array (N,)
         Labels of the classes, sorted.""",
+    "chosen_": """chosen_ : dict
+        The value chosen for each "auto".""",
 }
 
 
@@ -65,20 +67,19 @@ def with_shared(text: str) -> str:
 
 def parameter(default: Any, *valid: Any) -> Any:
     """A dataclass field with scikit-learn's constraints; the bank, which has none, is the one that needs no keyword."""
-    return field(default=default, kw_only=bool(valid), metadata={VALID: list(valid) or "no_validation"})
+    return field(default=default, kw_only=bool(valid), metadata={VALID: valid} if valid else {})
 
 
 def chosen(candidates: Sequence[Any], *valid: Any) -> Any:
     """A parameter that is "auto" by default: one of the candidates, of which the first is the constant."""
-    return field(default="auto", kw_only=True, metadata={VALID: [*valid, AUTO], CANDIDATES: tuple(candidates)})
+    return field(default="auto", kw_only=True, metadata={VALID: (*valid, AUTO), CANDIDATES: tuple(candidates)})
 
 
-class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
-    """A name in the current content of a table, so that entries added later are valid too."""
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        super().__init__({*table})
-        self.options = table
+def _names_of(table: dict[str, Any]) -> StrOptions:
+    """The names in the current content of a table, in its order, so that entries added later are valid too."""
+    names = StrOptions({*table})
+    names.options = table
+    return names
 
 
 # --- the state of a fit
@@ -119,6 +120,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # Records that a saved state may hold.
+    _state_types: ClassVar[tuple[type, ...]] = (FeatureTransform, FeatureSpace)
+    # Whether the queries of a task are classified jointly, and if so whether as many of each class are expected.
+    jointly: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
     # Whether one new class is enough if there is a bank.
     _may_have_one_class: ClassVar[bool] = False
     # Parameters that only some subclasses have.
@@ -130,6 +136,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     # With include_base: which classes are new.
     is_new_: np.ndarray | None = None
     probability_temperature_: float = 1.0
+    transform_: FeatureTransform
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -145,7 +152,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _parameter_constraints(self) -> dict[str, Any]:
         """The valid values of each ``parameter``, for scikit-learn."""
         names = self._get_param_names()
-        return {f.name: f.metadata[VALID] for f in fields(self) if f.name in names and VALID in f.metadata}
+        valid = {f.name: f.metadata[VALID] for f in fields(self) if f.name in names and VALID in f.metadata}
+        return {name: [_names_of(x) if isinstance(x, dict) else x for x in kinds] for name, kinds in valid.items()}
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Fit the classifier to support samples (samples, V) of novel classes with labels (samples,), in any order."""
@@ -165,7 +173,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        base = self.base.load() if isinstance(self.base, UnloadedBase) else self.base
+        base = loaded(self.base)
         one_is_enough = base is not None and (self._may_have_one_class or self.include_base)
         if len(self.classes_) < 2 and not one_is_enough:
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
@@ -179,15 +187,19 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # Before settings are chosen, which takes long.
             check_names(base.names, self.classes_)
         choice = self.choice()
-        if base is not None:
-            self.chosen_ = choice.settings
-        self._fit(X, labels, self._resolved(choice, X.min()))
+        settings = self._resolved(choice, X.min())
+        self.chosen_ = {name: settings[name] for name in choice.settings}
+        self._fit(X, labels, settings)
         warn_of_similar(self.classes_)
         self._finite_logits(X)
 
     def settings(self) -> dict[str, Any]:
         """The parameters, with the chosen value for each "auto"."""
         return dict(self._resolved(self.choice()))
+
+    def fitted_settings(self) -> dict[str, Any]:
+        """The parameters, with the value that the fit used for each "auto"."""
+        return {**self.get_params(deep=False), **self.chosen_}
 
     def _resolved(self, choice: Choice, smallest: float | None = None) -> Mapping[str, Any]:
         """All parameters; the power follows the smallest feature of the bank or, without one, of the support."""
@@ -215,6 +227,16 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # With negative features no other power is possible.
             candidates["power"] = (bank.power("auto"),)
         return candidates
+
+    def accuracies(self, fold: Fold, tasks: Sequence[Task]) -> np.ndarray:
+        """Accuracy of each held-out task (tasks,)."""
+        found = []
+        for task in tasks:
+            model = clone(self).fit(fold.samples[task.support], task.support_labels)
+            rows = unequal_queries(task) if self.jointly and not self.assumes_balance else slice(None)
+            predict = model.predict_batch if self.jointly else model.predict
+            found.append(np.mean(predict(fold.samples[task.query[rows]]) == task.query_labels[rows]))
+        return np.array(found)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (samples, classes); with two classes, the logit of the second minus that of the first (samples,)."""
@@ -248,6 +270,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         model: Self = load_model(cls, path, base)
         return model
+
+    @property
+    def power_(self) -> float:
+        """The power of the features."""
+        return float(self.transform_.power)
 
     @property
     def new_classes(self) -> np.ndarray:
@@ -303,6 +330,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Logits; raise if those of a sample overflow."""
         return finite(self._logits(X), X)
 
+    def _check_state(self, width: int) -> None:
+        """Raise ValueError unless the parts of a loaded classifier, for features of this width, match each other."""
+
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
@@ -337,6 +367,13 @@ def check_base(base: Any, width: int) -> None:
         raise InputError(
             f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
         )
+
+
+def joined_classes(base_names: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All names, sorted (B + N,); which are new; and the place of each in the base and then the new names."""
+    both = np.concatenate([base_names, names])
+    order = np.argsort(both, kind="stable")
+    return both[order], order >= len(base_names), order
 
 
 def check_names(base_names: np.ndarray, names: np.ndarray) -> None:

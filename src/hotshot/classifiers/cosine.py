@@ -52,14 +52,6 @@ class MatchingClassifier(CosineClassifier):
     {power}
     {scale}
 
-    Attributes
-    ----------
-    {classes_}
-    support_ : array (S, V)
-        Support samples as unit vectors.
-    labels_ : array (S,)
-        Index of the class of each support sample.
-
     References
     ----------
     .. [1] Vinyals, Blundell, Lillicrap, Kavukcuoglu, Wierstra: Matching Networks for One Shot Learning.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
+from hotshot.bank import PreparedBase
 from hotshot.classifiers.classifier import POSITIVE, SHARE, chosen
 from hotshot.classifiers.rival import SpaceRival
 from hotshot.errors import InputError
@@ -39,9 +40,8 @@ class DiscriminantClassifier(SpaceRival):
 
     def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.means_, self.variances_ = means, np.ones(means.shape[1])
-        prepared = self._prepared()
-        if prepared is not None:
-            spectrum, share = checked_spectrum(prepared.spectrum), settings["shrinkage"]
+        if self.base is not None:
+            spectrum, share = checked_spectrum(self._prepared()), settings["shrinkage"]
             variances = (1 - share) * spectrum + share * spectrum.mean()
             self.variances_ = np.maximum(variances, SMALLEST_VARIANCE * spectrum.mean())
 
@@ -77,9 +77,9 @@ class TwoCovarianceClassifier(SpaceRival):
     def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.projection_ = np.eye(means.shape[1])
         self.means_, self.variances_ = means, np.ones_like(means)
-        prepared = self._prepared()
-        if prepared is not None:
-            checked_spectrum(prepared.spectrum)
+        if self.base is not None:
+            prepared = self._prepared()
+            checked_spectrum(prepared)
             two = two_covariances(prepared, *(float(settings[name]) for name in ("within", "between", "scale")))
             self.projection_ = (two.axes / two.deviations[:, None]).astype(np.float64)
             centre = prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
@@ -94,8 +94,9 @@ class TwoCovarianceClassifier(SpaceRival):
         return np.concatenate(blocks)
 
 
-def checked_spectrum(spectrum: np.ndarray) -> np.ndarray:
+def checked_spectrum(base: PreparedBase) -> np.ndarray:
     """Variances within base classes (axes,); raise if they are only rounding errors."""
+    spectrum = base.spectrum
     # Features have norm 1.
     if spectrum.max() <= (10 * float(np.finfo(spectrum.dtype).eps)) ** 2:
         raise InputError("The samples of each base class are identical: pass base classes whose samples differ.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from math import isfinite
 from typing import Any
@@ -13,8 +13,6 @@ import numpy as np
 from hotshot.classifiers.suggestions import plain
 from hotshot.errors import InputError
 from hotshot.formatting import count, printable, quoted, whole_percentage, with_interval
-from hotshot.method.heads.bound import symmetric_penalty
-from hotshot.model.attribution import TrainedOn
 from hotshot.transport.costs import cosine
 
 # Largest number of examples and lenders in a sentence.
@@ -77,11 +75,9 @@ class Reason:
     """One prediction, its runner-up (rival), and the contributions to the gap between their logits.
 
     ``gap`` is the sum of ``own``, ``lent`` and ``rest``: the contributions of the examples of both classes, of the
-    means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts).
-    The head is linear and minimises a loss, so that every point it was trained on has its own term in the logits; see
-    the module ``hotshot.model.attribution``. This holds for all heads of hotshot and, with nothing lent, for plain
-    logistic regression without base classes. If a head of your own returns no slopes, or if both classes are base
-    classes of a model with ``include_base``, the whole gap is in the rest and ``is_split`` is False.
+    means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts);
+    see the module ``hotshot.model.attribution``. If both are base classes of a model with ``include_base``, or a head
+    of your own returns no slopes, the whole gap is in the rest and ``is_split`` is False.
 
     Examples and lenders are in the order of their contributions. Above its ``limit`` an outlier score means that the
     query is rejected; both are None without base classes, or without a rate.
@@ -126,17 +122,18 @@ class Reason:
         sentences = [f"{query}: {'none of these' if self.rejected else likeliest}.", self.outliers_in_words()]
         if self.rejected:
             sentences.append(f"Among the known classes the likeliest is {likeliest}.")
-        examples, of_rival = (self._closest(name) for name in (self.label, self.rival))
-        named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in examples[:NAMED_EXAMPLES])
+        examples, of_rival = (self._closest(label) for label in (self.label, self.rival))
+        named = " and ".join(f"{e.name} (similarity {e.similarity:.2f})" for e in examples[:NAMED_EXAMPLES])
         missing = f"`{self.label}` is a base class, whose samples are not at hand."
         sentences.append(f"Closest examples of `{self.label}`: {named}." if examples else missing)
         second = f"Runner-up: `{self.rival}` ({whole_percentage(self.rival_probability)})"
         if self.rival == self.label:
             second = "There is no other class"
         elif examples and of_rival:
-            name, similarity = of_rival[0]
-            less = "less similar" if similarity < examples[0][1] else "no less similar, but all examples count"
-            second = f"{second}, whose closest example, {name} (similarity {similarity:.2f}), is {less}"
+            best = of_rival[0]
+            is_less = best.similarity < examples[0].similarity
+            less = "less similar" if is_less else "no less similar, but all examples count"
+            second = f"{second}, whose closest example, {best.name} (similarity {best.similarity:.2f}), is {less}"
         sentences.append(f"{second}.")
         lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
         if lenders:
@@ -157,10 +154,9 @@ class Reason:
         fits = "above the limit of {:.2f}: it fits no class" if self.rejected else "within the limit of {:.2f}"
         return f"The outlier score of {self.outlier_score:.2f} is {fits.format(self.limit)}."
 
-    def _closest(self, label: Any) -> list[tuple[str, float]]:
-        """Names and similarities of the samples of a class, the closest first."""
-        examples = [(e.name, e.similarity) for e in self.examples if e.label == label]
-        return sorted(examples, key=lambda pair: -pair[1])
+    def _closest(self, label: Any) -> list[Example]:
+        """The examples of a class, the closest first."""
+        return sorted((e for e in self.examples if e.label == label), key=lambda e: -e.similarity)
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,23 +214,17 @@ def explain_model(
     """
     names = _checked_names(names, len(model.support_labels_), "names", "support sample")
     per_sample = len(model.target_labels_) > len(np.unique(model.target_labels_))
-    loans = tuple(
-        Loan(
-            label=label,
-            sample=i if per_sample else None,
-            name=names[i] if per_sample else None,
-            own_share=float(model.own_share_[i]),
-            lenders=tuple(
-                (model.base_names_[b], float(weights[b])) for b in np.argsort(-weights, kind="stable") if weights[b] > 0
-            ),
-        )
-        for i, (label, weights) in enumerate(zip(model.target_labels_, model.transfer_weights_, strict=True))
-    )
+    loans = []
+    for i, (label, weights) in enumerate(zip(model.target_labels_, model.transfer_weights_, strict=True)):
+        order = [b for b in np.argsort(-weights, kind="stable") if weights[b] > 0]
+        lenders = tuple((model.base_names_[b], float(weights[b])) for b in order)
+        sample, name = (i, names[i]) if per_sample else (None, None)
+        loans.append(Loan(label, sample, name, float(model.own_share_[i]), lenders))
     reasons: tuple[Reason, ...] = ()
     if X is not None:
-        called = None if queries is None else _checked_names(queries, len(X), "queries", "query")
+        called = [None] * len(X) if queries is None else _checked_names(queries, len(X), "queries", "query")
         reasons = _reasons(model, X, names, rivals, called, outliers)
-    return Explanation(tuple(model.classes_), loans, reasons)
+    return Explanation(tuple(model.classes_), tuple(loans), reasons)
 
 
 def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:
@@ -253,19 +243,22 @@ def _reasons(
     X: np.ndarray,
     names: list[str],
     rivals: np.ndarray | None,
-    called: list[str] | None,
+    called: Sequence[str | None],
     outliers: tuple[np.ndarray, np.ndarray] | None,
 ) -> tuple[Reason, ...]:
-    classes, labels = model.classes_, np.searchsorted(model.classes_, model.support_labels_)
+    classes, base_names, labels = model.classes_, model.base_names_, model.support_labels_
     logits = model._logits(X).astype(np.float64)
     probabilities = model._probabilities(logits)
     queries, support = (model.transform_(x).astype(np.float64) for x in (X, model.support_))
-    similarity = 1 - cosine(queries, support)
+    similarity, trained = 1 - cosine(queries, support), model.trained_on_
+    if trained is not None:
+        # In one memory order, so that a loaded model computes the same bits.
+        arrays = {name: x for name, x in vars(trained).items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+        trained = replace(trained, **{name: np.array(x, dtype=np.float64, order="C") for name, x in arrays.items()})
     # The place of each class among the new ones.
     places = np.where(model.new_classes, np.cumsum(model.new_classes) - 1, -1)
-    trained = _trained_on(model, support, places)
     # (N, B): the mean over the support samples where each has its own transfer weights.
-    weights = np.zeros((len(classes), len(model.base_names_)))
+    weights = np.zeros((len(classes), len(base_names)))
     for name in np.unique(model.target_labels_):
         weights[classes == name] = model.transfer_weights_[model.target_labels_ == name].mean(axis=0)
 
@@ -273,24 +266,24 @@ def _reasons(
     for i, ranks in enumerate(np.argsort(-probabilities, axis=1, kind="stable")):
         # The only class has no runner-up but itself.
         first, second = ranks[0], ranks[:2][-1] if rivals is None else rivals[i]
-        samples, lent = np.zeros(len(labels)), np.zeros(len(model.base_names_))
+        own, lent = np.zeros(len(labels)), np.zeros(len(base_names))
         if trained is not None:
-            samples, lent = trained.split(queries[i], places[first], places[second])
-        gap = float(logits[i, first] - logits[i, second])
+            own, lent = trained.split(queries[i], places[first], places[second])
         examples = tuple(
-            Example(int(j), names[j], classes[labels[j]], float(similarity[i, j]), float(samples[j]))
-            for j in np.argsort(-samples, kind="stable")
-            if labels[j] in (first, second)
+            Example(int(j), names[j], labels[j], float(similarity[i, j]), float(own[j]))
+            for j in np.argsort(-own, kind="stable")
+            if labels[j] in classes[[first, second]]
         )
         lenders = tuple(
-            Lender(model.base_names_[b], float(weights[first, b]), float(weights[second, b]), float(lent[b]))
+            Lender(base_names[b], float(weights[first, b]), float(weights[second, b]), float(lent[b]))
             for b in np.argsort(-lent, kind="stable")
             if weights[first, b] > 0 or weights[second, b] > 0
         )
+        gap = float(logits[i, first] - logits[i, second])
         score, limit = (None, None) if outliers is None else (float(values[i]) for values in outliers)
         reason = Reason(
             index=i,
-            name=None if called is None else called[i],
+            name=called[i],
             label=classes[first],
             probability=float(probabilities[i, first]),
             rival=classes[second],
@@ -305,21 +298,3 @@ def _reasons(
         )
         reasons.append(reason)
     return tuple(reasons)
-
-
-def _trained_on(model: Any, support: np.ndarray, places: np.ndarray) -> TrainedOn | None:
-    """Training data of the head; None if it has no slopes."""
-    if model.slopes_ is None:
-        return None
-    names = ("calibrated_means_", "own_parts_", "transfer_weights_", "base_means_", "slopes_", "spectrum_")
-    # In one memory order, so that a loaded model computes the same bits.
-    means, own_parts, weights, base_means, slopes, spectrum = (
-        np.array(getattr(model, name), dtype=np.float64, order="C") for name in names
-    )
-    labels, mean_labels = (
-        places[np.searchsorted(model.classes_, of_points)]
-        for of_points in (model.support_labels_, model.target_labels_)
-    )
-    beside = np.zeros(slopes.shape[1]) if model.beside_ is None else model.beside_
-    C = symmetric_penalty(model.C, len(model.classes_))
-    return TrainedOn(support, labels, means, mean_labels, own_parts, weights, base_means, slopes, spectrum, C, beside)

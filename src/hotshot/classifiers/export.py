@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hotshot.bank.space import FeatureTransform
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.held_out import LEVELS
+from hotshot.classifiers.confidence import LEVELS
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.atomic import replace_file
 from hotshot.files.objects import to_json
@@ -80,7 +80,8 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
 
 def _about(model: CalibratedClassifier) -> dict[str, Any]:
     """Description of the model: classes, versions, extractor, and the outlier scores that reject samples."""
-    thresholds = model.alarm_scores_
+    outliers = model.outliers_
+    thresholds = None if outliers is None else outliers.thresholds
     to_json(model.classes_, "classes_", {})  # Raises if JSON cannot represent them.
     return {
         "format": FORMAT,
@@ -89,7 +90,7 @@ def _about(model: CalibratedClassifier) -> dict[str, Any]:
         "extractor": model.extractor_,
         "classes": model.classes_.tolist(),
         "n_features": int(model.n_features_in_),
-        "seen_in_training": bool(model.seen_in_training_),
+        "seen_in_training": outliers is not None and outliers.seen_in_training,
         # For each share of samples to be rejected, the threshold of every class, with the digits of single precision.
         "levels": list(LEVELS),
         "reject_above": None if thresholds is None else [[float(f"{-x:.9g}") for x in row] for row in thresholds.T],
@@ -140,8 +141,8 @@ def _onnx(model: CalibratedClassifier) -> bytes:
         "probabilities": (single, ["n", len(weights)]),
         "label": (integer, ["n"]),
     }
-    if model.known_ is not None:
-        _score_outliers(graph, z, model.known_)
+    if model.outliers_ is not None:
+        _score_outliers(graph, z, model.outliers_.known)
         outputs |= {"outlier_score": (single, ["n"]), "best_fit": (integer, ["n"])}
     helper = onnx.helper
     made = helper.make_model(

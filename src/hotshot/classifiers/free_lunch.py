@@ -14,7 +14,6 @@ from hotshot.classifiers.classifier import (
     NUMBER,
     POSITIVE,
     POWERS,
-    NameIn,
     StrOptions,
     chosen,
     parameter,
@@ -46,28 +45,13 @@ class FreeLunchClassifier(CalibratedClassifier):
         As in ``HOTClassifier``, with the published values as defaults. Base features are transformed only if features
         are normalised.
 
-    Attributes
-    ----------
-    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_
-        As in ``HOTClassifier``.
-    learned_cost_ : array (B, targets)
-        Squared distances to the means.
+    Notes
+    -----
+    Its attributes are those of ``HOTClassifier``; ``learned_cost_`` (B, targets) are squared distances to the means.
 
     References
     ----------
     .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hotshot import BaseClasses, FreeLunchClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> centres = rng.normal(size=(12, 8))
-    >>> y_base = np.repeat(np.arange(10), 50)
-    >>> base = BaseClasses.from_samples(centres[y_base] + 0.3 * rng.normal(size=(500, 8)), y_base)
-    >>> model = FreeLunchClassifier(base, random_state=0).fit(centres[10:], ["new", "newer"])
-    >>> model.predict(centres[10:] + 0.1)
-    array(['new', 'newer'], dtype='<U5')
     """
 
     base: BaseClasses | None = parameter(None)
@@ -77,7 +61,7 @@ class FreeLunchClassifier(CalibratedClassifier):
     n_components: float | int | None = published("n_components", *AXES)
     alpha: float | str = published("alpha", NOT_NEGATIVE, AUTO)
     alpha_rule: str = published("alpha_rule", StrOptions(set(ALPHA_RULES)))
-    head: str = published("head", NameIn(HEADS))
+    head: str = published("head", HEADS)
     n_generated: int = published("n_generated", COUNT, AUTO)
     support_weight: float = published("support_weight", NOT_NEGATIVE, AUTO)
     C: float = published("C", POSITIVE)

@@ -20,12 +20,12 @@ from hotshot.classifiers.classifier import (
     POWERS,
     SHARE,
     Interval,
-    NameIn,
     StrOptions,
     chosen,
     parameter,
 )
-from hotshot.classifiers.held_out import CONFIDENCE, confidence_on, description
+from hotshot.classifiers.confidence import CONFIDENCE, confidence_on
+from hotshot.classifiers.held_out import description
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
@@ -139,8 +139,7 @@ class HOTClassifier(CalibratedClassifier):
     Attributes
     ----------
     {classes_}
-    chosen_ : dict
-        The value chosen for each "auto"; absent without base classes.
+    {chosen_}
     coef_, intercept_ : arrays (N, axes) and (N,)
         The head, for features after ``transform_``.
     transform_, power_ : FeatureTransform and float
@@ -153,29 +152,18 @@ class HOTClassifier(CalibratedClassifier):
         Divisor of the logits for probabilities.
     transfer_weights_, target_labels_ : arrays (targets, B) and (targets,)
         How much each base class lends to each target, in rows that sum to 1, and the class of the target.
-    calibrated_means_ : array (targets, axes)
-        Means of the calibrated Gaussians.
-    base_names_, base_means_ : arrays (B,) and (B, axes)
-        Names and means of the base classes.
-    own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
-        Further numbers for ``explain``, see the module ``hotshot.model.attribution``.
-    learned_cost_, plan_ : arrays (B, targets)
-        Cost and plan of the high-level transport.
-    status_counts_ : dict of Status to int
-        Number of transport problems of the fit by status.
+    calibrated_means_, base_names_, base_means_ : arrays (targets, axes), (B,) and (B, axes)
+        Means of the calibrated Gaussians; names and means of the base classes.
+    learned_cost_, plan_, status_counts_ : arrays (B, targets) and dict of Status to int
+        Cost and plan of the high-level transport, and the number of transport problems of the fit by status.
+    outliers_, trained_on_ : OutlierDetector and TrainedOn, or None
+        What tells samples of no class, and what explanations need.
     converged_ : bool
         Whether the head reached its minimum; if not, there was a ``ConvergenceWarning``.
     extractor_, feature_space_ : str or None, FeatureSpace or None
         Extractor, usual norms and directions of the base samples; a ``FeatureSpaceWarning`` reports others.
     n_features_in_, feature_names_in_
         As in scikit-learn.
-
-    See Also
-    --------
-    BaseClasses : The bank.
-    FreeLunchClassifier : Calibration from the two nearest base classes with equal weights.
-    parameter_set : The published settings.
-    evaluate : Compare classifiers on many tasks.
 
     References
     ----------
@@ -198,7 +186,7 @@ class HOTClassifier(CalibratedClassifier):
 
     base: BaseClasses | None = parameter(None)
     # Candidates are tried in this order: the rule for the means first.
-    mean_rule: str = chosen(("posterior", "mix", "posterior-whole"), NameIn(MEAN_RULES))
+    mean_rule: str = chosen(("posterior", "mix", "posterior-whole"), MEAN_RULES)
     power: float | str = chosen(POWERS, NUMBER)
     # The defaults of a space are in `Space`, because banks are saved in it too.
     power_offset: float = parameter(Space.power_offset, NOT_NEGATIVE)
@@ -207,8 +195,8 @@ class HOTClassifier(CalibratedClassifier):
     n_components: float | int | None = parameter(Space.n_components, *AXES)
     sample_weights: str = parameter(Space.sample_weights, StrOptions({"uniform", "classifier"}))
     temperature: float = parameter(Space.temperature, POSITIVE)
-    covariance: str = parameter(Space.covariance, NameIn(COVARIANCE_FORMS))
-    cost: str = parameter("hierarchical", NameIn(COSTS), StrOptions({NEAREST}))
+    covariance: str = parameter(Space.covariance, COVARIANCE_FORMS)
+    cost: str = parameter("hierarchical", COSTS, StrOptions({NEAREST}))
     epsilon: float | str = chosen((0.02, 0.005, 0.05), POSITIVE)
     cost_scale: str = parameter("published", StrOptions({*COST_SCALES}))
     n_retrieved: int | str | None = parameter("auto", COUNT, AUTO, None)
@@ -216,7 +204,7 @@ class HOTClassifier(CalibratedClassifier):
     alpha: float = parameter(0.0, NOT_NEGATIVE)
     alpha_rule: str = parameter("entries", StrOptions({*ALPHA_RULES}))
     per: str = parameter("class", StrOptions({"class", "sample"}))
-    head: str = parameter("bound", NameIn(HEADS))
+    head: str = parameter("bound", HEADS)
     n_generated: int | str = chosen((300, 50), COUNT)
     support_weight: float | str = chosen((20.0, 5.0, 50.0), NOT_NEGATIVE)
     C: float = parameter(1.0, POSITIVE)

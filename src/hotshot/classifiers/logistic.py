@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.bank import BaseClasses
-from hotshot.classifiers.classifier import NUMBER, POSITIVE, POWERS, StrOptions, chosen
-from hotshot.classifiers.rival import NORMALIZE, JoinableRival, require_samples
+from hotshot.classifiers.classifier import NUMBER, POSITIVE, POWERS, StrOptions, chosen, joined_classes, parameter
+from hotshot.classifiers.rival import NORMALIZE, BankRival, require_samples
 from hotshot.method.heads.sampled import fit_logistic
 
 # Samples of base classes to train on: at most in total, at least per class.
@@ -20,7 +20,7 @@ MOST_POINTS, LEAST_POINTS = 2**13, 8
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticClassifier(JoinableRival):
+class LogisticClassifier(BankRival):
     r"""Logistic regression on unit vectors.
 
     .. math::
@@ -40,14 +40,16 @@ class LogisticClassifier(JoinableRival):
     C: float | str = chosen((3.0, 1.0, 10.0, 100.0), POSITIVE)
     power: float | str = chosen(POWERS, NUMBER)
     normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
+    include_base: bool = parameter(False, "boolean")
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         weights = None
         if self.include_base and self.base is not None:
             samples, of_base = some_samples(self.base, max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
             labels = np.concatenate([of_base, len(self.base.names) + labels])
+            self.classes_, self.is_new_, order = joined_classes(self.base.names, self.classes_)
             # From indices in base and new classes to indices in all classes, sorted.
-            labels = np.argsort(self._join_base())[labels]
+            labels = np.argsort(order)[labels]
             z = np.concatenate([self._placed(samples), z])
             weights = (len(z) / len(self.classes_) / np.bincount(labels))[labels]
         # The penalty keeps the weights in the span of the samples, where the problem is small.

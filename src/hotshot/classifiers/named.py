@@ -9,16 +9,18 @@ from sklearn.svm import LinearSVC
 
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
-from hotshot.classifiers.bd_cspn import BDCSPNClassifier, LaplacianShotClassifier
+from hotshot.classifiers.bd_cspn import BDCSPNClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.centroid import CentroidClassifier, SoftmaxCalibrationClassifier
+from hotshot.classifiers.centroid import CentroidClassifier
 from hotshot.classifiers.cosine import CosineClassifier, MatchingClassifier
 from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.classifiers.hot import HOTClassifier, load_parameters
+from hotshot.classifiers.laplacian_shot import LaplacianShotClassifier
 from hotshot.classifiers.logistic import LogisticClassifier
 from hotshot.classifiers.pt_map import PTMAPClassifier
 from hotshot.classifiers.rival import TransductiveClassifier
+from hotshot.classifiers.softmax_calibration import SoftmaxCalibrationClassifier
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named
@@ -60,18 +62,6 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     method of your own, ``file.py:Name`` or ``package.module:Name``: a scikit-learn classifier, or a class or function
     that returns one and may take ``base``. That code is run.
 
-    Parameters
-    ----------
-    name : str
-        Name of the method.
-    base : BaseClasses or None
-        Base classes of the method.
-
-    Returns
-    -------
-    estimator
-        A scikit-learn classifier.
-
     Examples
     --------
     >>> named_method("centroid-cl2n", None)
@@ -97,19 +87,16 @@ def joint_methods(estimators: Mapping[str, Any], batch: bool) -> tuple[str, ...]
             f"Method '{only_jointly[0]}' classifies the queries of a task jointly: pass batch=True (hotshot evaluate "
             "--batch), or leave it out."
         )
-    jointly = tuple(name for name, method in estimators.items() if batch and _predicts_jointly(method))
+    # Calibrated classifiers need base classes for joint predictions.
+    plain = [name for name, x in estimators.items() if isinstance(x, CalibratedClassifier) and x.base is None]
+    able = [name for name, x in estimators.items() if hasattr(x, "predict_batch") and name not in plain]
+    jointly = tuple(able) if batch else ()
     if batch and not jointly:
         raise ParameterError(
             f"No method of {', '.join(estimators)} has predict_batch: leave out batch, or add a method that "
             "classifies queries jointly, such as hot or pt-map."
         )
     return jointly
-
-
-def _predicts_jointly(estimator: Any) -> bool:
-    """Whether an estimator has joint predictions; calibrated classifiers need base classes for them."""
-    is_plain = isinstance(estimator, CalibratedClassifier) and estimator.base is None
-    return hasattr(estimator, "predict_batch") and not is_plain
 
 
 def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequence[str]) -> dict[str, Any]:
@@ -119,8 +106,9 @@ def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequ
     alone = f"{reference} one by one"
     if alone in estimators:
         raise ParameterError(f"methods has {alone!r}, which batch=True adds itself: give it another name.")
-    names = [each for name in estimators for each in ((name, alone) if name == reference else (name,))]
-    return {name: estimators[reference if name == alone else name] for name in names}
+    both = {reference: estimators[reference], alone: estimators[reference]}
+    parts = [both if name == reference else {name: estimator} for name, estimator in estimators.items()]
+    return {name: estimator for part in parts for name, estimator in part.items()}
 
 
 def is_user_code(method: Any) -> bool:
@@ -153,9 +141,8 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
 def _resolved(name: str, method: Any, base: BaseClasses | None) -> Any:
     """The estimator of one method; `name` is that in tables."""
     if isinstance(method, str):
-        needs_base = not (method in METHODS_WITHOUT_BASE or is_user_code(method))
-        method = named_method(method, base)
-        if base is None and needs_base:
+        given, method = method, named_method(method, base)
+        if base is None and given not in METHODS_WITHOUT_BASE and not is_user_code(given):
             raise ParameterError(
                 f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
                 f"{', '.join(METHODS_WITHOUT_BASE)}."

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, evenly_spaced
+from hotshot.arrays import LIMITS, array_hash, check_number, evenly_spaced
 from hotshot.bank import BaseClasses, PreparedBase
-from hotshot.classifiers.held_out import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, fit_temperature
+from hotshot.classifiers.classifier import joined_classes
+from hotshot.classifiers.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, fit_temperature
 from hotshot.classifiers.rival import require_samples
 from hotshot.errors import OpenWorldWarning, ParameterError, warn_user
 from hotshot.method import Method
@@ -26,7 +27,8 @@ class OutlierDetector:
     """What a fitted model knows of its classes, to tell samples that fit none of them.
 
     ``thresholds`` (N, levels) are the ratios of ``known`` below which samples fit no class, if they were learned;
-    ``deviation`` and ``seen_in_training`` tell how far they can be trusted.
+    ``deviation`` (of the support from that of held-out base classes, in standard deviations) and ``seen_in_training``
+    tell how far they can be trusted.
     """
 
     known: KnownClasses
@@ -37,10 +39,12 @@ class OutlierDetector:
     def scores_and_limits(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Outlier scores (n,) of samples in the space of the model, and the limits above which they are rejected."""
         best, fit = self.known.best(placed)
-        if reject is None or self.thresholds is None:
+        if reject is None:
             return -fit, np.full(len(fit), np.inf)
+        check_number("reject", reject, *LIMITS["reject"])
+        limits = -self._at_level(reject)[best]
         self._warn_of_false_alarms(reject)
-        return -fit, -self._at_level(reject)[best]
+        return -fit, limits
 
     def fits_no_class(self, placed: np.ndarray, level: float) -> np.ndarray:
         """Whether samples fit no class, with this share of false alarms; none does where nothing was learned."""
@@ -60,7 +64,11 @@ class OutlierDetector:
         return np.array([np.interp(x, scores[place], weights) for x, place in zip(fit, best, strict=True)])
 
     def _at_level(self, level: float) -> np.ndarray:
-        assert self.thresholds is not None
+        if self.thresholds is None:
+            raise ParameterError(
+                "reject needs at least 20 base classes with 10 samples each, and another head than 'sampled', to learn "
+                "thresholds: fit with these, or choose a threshold for the outlier scores yourself."
+            )
         return np.array([np.interp(level, LEVELS, scores) for scores in self.thresholds])
 
     def _warn_of_false_alarms(self, reject: float) -> None:
@@ -68,9 +76,8 @@ class OutlierDetector:
         if self.seen_in_training:
             reason = "The extractor was trained on the base classes, which makes them easier than new classes"
         elif self.deviation < -MOST_DEVIATIONS:
-            reason = (
-                f"The support differs from that of held-out base classes by {-self.deviation:.1f} standard deviations"
-            )
+            differs = f"{-self.deviation:.1f} standard deviations"
+            reason = f"The support differs from that of held-out base classes by {differs}"
         else:
             return
         warn_user(
@@ -80,19 +87,18 @@ class OutlierDetector:
 
 def fit_with_base(
     model: Any, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
-) -> tuple[FittedTasks, OldClasses]:
+) -> tuple[FittedTasks, OldClasses, np.ndarray]:
     """Make a classifier of new classes predict base classes too; support (1, S, V) and labels (S,) of new classes.
 
     It sets ``classes_`` and what tells old and new ones apart, and returns the head of all classes, as of a batch of
-    one, and the classifier of the base classes, whose rows stay when a model grows.
+    one; the classifier of the base classes, whose rows stay when a model grows; and the slopes beside new classes (N,).
     """
     require_samples(bank)
     if method.head != "bound" or not model.power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
         )
-    new_names = model.classes_
-    transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(new_names))
+    transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(model.classes_))
     model.base_head_ = np.array([float(method.n_generated), float(method.C)])
     old = _old_classes(model, bank, base, method)
     new = train_new(base, old, gaussians, support[0], labels, method)
@@ -104,12 +110,11 @@ def fit_with_base(
     further = balance(apart, rows_apart, model.base_loss, underrated=bank.seen_in_training is True)
     if len(apart.held_out):
         model.probability_temperature_ = _temperature(apart, _shifted(rows_apart, further))
-    model.balance_, model.beside_ = new.shift + further, new.beside
-    names = np.concatenate([bank.names, new_names])
-    order = np.argsort(names, kind="stable")
-    model.classes_, model.is_new_ = names[order], order >= len(bank.names)
+    model.balance_ = new.shift + further
+    model.classes_, model.is_new_, order = joined_classes(bank.names, model.classes_)
     theta = np.concatenate([old.theta, _shifted(new.theta, model.balance_)])[order]
-    return FittedTasks(theta[None], np.array([new.converged]), new.slopes[None], transfer, gaussians), old
+    fitted = FittedTasks(theta[None], np.array([new.converged]), new.slopes[None], transfer, gaussians)
+    return fitted, old, new.beside
 
 
 def scores_of_base(old: OldClasses, known: KnownClasses, is_new: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ class PTMAPClassifier(TransductiveClassifier):
         super()._learn_z(unit_vectors(z - self.task_centre_) if by_task else z, labels, settings)
 
     def _score(self, z: np.ndarray) -> np.ndarray:
-        by_task = self._settled()["normalize"] == "task"
+        by_task = self.fitted_settings()["normalize"] == "task"
         return super()._score(unit_vectors(z - self.task_centre_) if by_task else z)
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import cast
 from hotshot.bank import BaseClasses, PreparedBase, Space, class_means
 from hotshot.bank.space import FeatureTransform
-from hotshot.classifiers.classifier import NUMBER, POWERS, FewShotClassifier, StrOptions, chosen, parameter
-from hotshot.classifiers.held_out import Choice
+from hotshot.classifiers.classifier import (
+    NUMBER,
+    POWERS,
+    FewShotClassifier,
+    StrOptions,
+    chosen,
+    joined_classes,
+    parameter,
+)
 from hotshot.errors import ParameterError
 
 # What a classifier of unit vectors may do before it scales.
@@ -25,14 +32,9 @@ def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return class_means(X[order], np.bincount(labels))
 
 
-def plain_transform(power: float, centre: np.ndarray | None = None, *, unit: bool = True) -> FeatureTransform:
-    """Power, centre and unit norm."""
-    return FeatureTransform(power, 0.0, 1.0, centre, None, unit)
-
-
-def require_samples(bank: BaseClasses | None) -> np.ndarray:
+def require_samples(bank: BaseClasses) -> np.ndarray:
     """The samples of a bank (samples, V); raise if it has none."""
-    if bank is None or bank.samples is None:
+    if bank.samples is None:
         raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
     return bank.samples
 
@@ -40,19 +42,20 @@ def require_samples(bank: BaseClasses | None) -> np.ndarray:
 class Rival(FewShotClassifier):
     """Base of classifiers of transformed features z (samples, V); subclasses define ``_learn_z`` and ``_score``."""
 
-    centre_: np.ndarray | None = None
-
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        self.power_ = float(settings["power"])
-        self._set_transform(X, settings.get("normalize"))
+        self.transform_ = self._transform(X, settings)
         self._learn_z(self._placed(X), labels, settings)
 
-    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
-        """Set what `_placed` needs beside the power."""
+    def _transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> FeatureTransform:
+        """Power, centre and unit norm; "centre-l2" subtracts the mean of the base samples, all else nothing."""
+        power, centre = float(settings["power"]), np.zeros(X.shape[1])
+        if self.base is not None and settings.get("normalize") == "centre-l2":
+            centre = np.asarray(self.base.centre(power), dtype=np.float64)
+        return FeatureTransform(power, 0.0, 1.0, centre, None, unit=True)
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
-        """Samples in the space of the classifier: power, centre and unit norm, unless a subclass has another."""
-        return np.asarray(plain_transform(self.power_, self.centre_)(X.astype(np.float64)))
+        """Samples in the space of the classifier."""
+        return np.asarray(self.transform_(cast(X, np.asarray(self.transform_.centre).dtype)), dtype=np.float64)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self._score(self._placed(X))
@@ -66,15 +69,10 @@ class Rival(FewShotClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BankRival(Rival):
-    """A rival with a bank; "centre-l2" subtracts the mean of its samples, and without a bank nothing."""
+    """A rival with a bank."""
 
     base: BaseClasses | None = parameter(None)
     power: float | str = chosen(POWERS, NUMBER)
-
-    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
-        self.centre_ = np.zeros(X.shape[1])
-        if self.base is not None and normalize == "centre-l2":
-            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Outlier score of each sample (samples,): the larger, the less likely it belongs to any class.
@@ -90,27 +88,15 @@ class BankRival(Rival):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class JoinableRival(BankRival):
-    """A rival that can predict base classes too."""
+class MeansRival(BankRival):
+    """Base of classifiers by class means; subclasses define ``_learn_means`` and ``_base_means``."""
 
     include_base: bool = parameter(False, "boolean")
-
-    def _join_base(self) -> np.ndarray:
-        """Make ``classes_`` the sorted union of base and new classes; the place of each in base before new classes."""
-        assert self.base is not None
-        all_names = np.concatenate([self.base.names, self.classes_])
-        order = np.argsort(all_names, kind="stable")
-        self.classes_, self.is_new_ = all_names[order], order >= len(self.base.names)
-        return order
-
-
-class MeansRival(JoinableRival):
-    """Base of classifiers by class means; subclasses define ``_learn_means`` and ``_base_means``."""
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         means, shots = means_by_class(z, labels), np.bincount(labels)
         if self.include_base and self.base is not None:
-            order = self._join_base()
+            self.classes_, self.is_new_, order = joined_classes(self.base.names, self.classes_)
             means = np.concatenate([self._base_means(), means])[order]
             shots = np.concatenate([self.base.counts, shots])[order]
         self._learn_means(means, shots, settings)
@@ -127,21 +113,18 @@ class MeansRival(JoinableRival):
 class SpaceRival(MeansRival):
     """Base of classifiers by class means in the space of ``HOTClassifier``."""
 
-    def _set_transform(self, X: np.ndarray, normalize: str | None) -> None:
-        prepared = self._prepared()
-        self.transform_ = plain_transform(self.power_, np.zeros(X.shape[1])) if prepared is None else prepared.transform
+    def _transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> FeatureTransform:
+        if self.base is None:
+            return super()._transform(X, settings)
+        return self.base.prepare(Space(power=float(settings["power"]))).transform
 
-    def _placed(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.transform_(cast(X, np.asarray(self.transform_.centre).dtype)), dtype=np.float64)
-
-    def _prepared(self) -> PreparedBase | None:
-        """The bank in the space of ``HOTClassifier``."""
-        return None if self.base is None else self.base.prepare(Space(power=self.power_))
+    def _prepared(self) -> PreparedBase:
+        """The bank in that space."""
+        assert self.base is not None
+        return self.base.prepare(Space(power=self.power_))
 
     def _base_means(self) -> np.ndarray:
-        prepared = self._prepared()
-        assert prepared is not None
-        return prepared.means.astype(np.float64)
+        return self._prepared().means.astype(np.float64)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -154,18 +137,13 @@ class TransductiveClassifier(BankRival):
 
     normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
 
-    # Whether the method is told that all classes have as many queries: settings are then chosen on such tasks.
-    assumes_balance: ClassVar[bool] = False
+    jointly = True
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.support_, self.labels_, self.prototypes_ = z, labels, means_by_class(z, labels)
 
-    def _settled(self) -> Mapping[str, Any]:
-        """The parameters, with the values for "auto" that the fit chose."""
-        return self._resolved(self.choice() if self.base is None else Choice(self.chosen_))
-
     def _score(self, z: np.ndarray) -> np.ndarray:
-        return self._scores(z, self.prototypes_, self._settled())
+        return self._scores(z, self.prototypes_, self.fitted_settings())
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probability of each class (samples, N) for all queries of a task, jointly; they depend on all rows."""
@@ -182,7 +160,7 @@ class TransductiveClassifier(BankRival):
         """Probabilities and scores (samples, N) of raw samples."""
         X = self._checked(X)
         self._finite_logits(X)
-        return self._assigned(self._placed(X), self._settled())
+        return self._assigned(self._placed(X), self.fitted_settings())
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
         """Logits (samples, N) of transformed samples for given prototypes."""

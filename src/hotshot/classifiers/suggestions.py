@@ -29,20 +29,10 @@ SMALLEST_GROUP, DEVIATIONS = 3, 3.0
 class Suggestion:
     """One sample to label, and why.
 
-    Attributes
-    ----------
-    index : int
-        Row of the pool.
-    label, probability : object and float
-        The most probable class.
-    rival, rival_probability : object and float
-        The runner-up.
-    kind : {"typical", "informative", "group", "outside"}
-        Why it is suggested: it is typical of its class; its label says much about other samples; it is one of a group
-        of similar samples that fit no class; or, if nothing better is left, none of these.
-    stands_for : int
-        Number of samples of the pool, itself included, that are closer to it than to any labelled or other suggested
-        sample; in a group, the number of its samples.
+    It is row ``index`` of the pool, with its most probable class and the runner-up (``rival``). The ``kind`` is why it
+    is suggested: "typical" of its class; "informative" about other samples; one of a "group" of similar samples that
+    fit no class; or, if nothing better is left, "outside". It ``stands_for`` so many samples of the pool, itself
+    included: those closer to it than to any labelled or other suggested sample, or those of its group.
     """
 
     index: int
@@ -79,15 +69,7 @@ class Suggestion:
 
 @dataclass(frozen=True, repr=False)
 class Suggestions(Sequence[Suggestion]):
-    """Samples of a pool to label next, the most useful first; ``print`` shows a sentence for each.
-
-    Attributes
-    ----------
-    items : tuple of Suggestion
-        The suggestions.
-    pool_size : int
-        Number of samples of the pool.
-    """
+    """Samples of a pool of ``pool_size`` to label next, the most useful first; ``print`` shows a sentence for each."""
 
     items: tuple[Suggestion, ...]
     pool_size: int

@@ -140,6 +140,6 @@ def export(
         options.refuse_existing(out, force, model)
     loaded = HOTClassifier.load(model)
     export_model(loaded, out, overwrite=force)
-    scores = "with outlier scores" if loaded.known_ is not None else "without outlier scores"
+    scores = "with outlier scores" if loaded.outliers_ is not None else "without outlier scores"
     counts = f"{len(loaded.classes_)} classes, {loaded.n_features_in_} features, {scores}"
     print(printable(f"Wrote {out}: {counts}, {readable_size(out.stat().st_size)}."))

@@ -115,7 +115,8 @@ def _changed(folder: Path, doing: str, json: bool, **how: Any) -> Iterator[tuple
 
 def _what_is_off(model: InputClassifier) -> list[str]:
     """What the model cannot do, why, and how it could, in a sentence; nothing if it can do all."""
-    if model.model.alarm_scores_ is not None:
+    outliers = model.model.outliers_
+    if outliers is not None and outliers.thresholds is not None:
         return []
     without = model.model.base is None
     off = "predict --reject, predict --batch and suggest are" if without else "predict --reject is"

@@ -23,7 +23,7 @@ from hotshot.arrays import cast, one_thread, slices
 from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers.calibrated import CalibratedClassifier, head_seed
 from hotshot.classifiers.classifier import FewShotClassifier
-from hotshot.classifiers.held_out import Confidence
+from hotshot.classifiers.confidence import Confidence
 from hotshot.errors import (
     HotshotError,
     HotshotWarning,

@@ -19,7 +19,7 @@ from hotshot.bank import BaseClasses, is_bank
 from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
-from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
+from hotshot.classifiers.saving import DESCRIPTION, UnloadedBase, digest_of, write_model
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.files import Samples, write_features
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
@@ -157,8 +157,8 @@ class InputClassifier:
 
     def contents(self) -> dict[str, list[str] | int]:
         """What the model holds: for each new class the texts or ids of its samples, for each old one how many."""
-        support, known = self.support, self.model.known_
-        sizes = [0] * len(self.classes) if known is None else known.sizes.astype(int).tolist()
+        support, outliers = self.support, self.model.outliers_
+        sizes = [0] * len(self.classes) if outliers is None else outliers.known.sizes.astype(int).tolist()
         contents: dict[str, Any] = dict(zip(map(str, self.classes.tolist()), sizes, strict=True))
         new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
         for label, name in zip(support.y.tolist(), support.texts or support.ids, strict=True):

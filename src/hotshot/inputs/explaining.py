@@ -101,7 +101,7 @@ def explain_inputs(
     def closest(query: int, label: Any) -> list[Example]:
         members = np.flatnonzero(old.y == str(label))
         # The closest of some samples need not be the closest.
-        if len(members) != model.known_.sizes[np.searchsorted(model.classes_, label)]:
+        if len(members) != model.outliers_.known.sizes[np.searchsorted(model.classes_, label)]:
             return []
         pair = (model._in_space(X).astype(np.float64) for X in (queries.X[query : query + 1], old.X[members]))
         (similarities,) = 1 - cosine(*pair)

@@ -13,8 +13,8 @@ import numpy as np
 import sklearn
 
 from hotshot.bank import BaseClasses
-from hotshot.bank.space import FeatureSpace, FeatureTransform, check_feature_space
-from hotshot.classifiers.held_out import LEVELS
+from hotshot.bank.space import FeatureTransform, check_feature_space
+from hotshot.classifiers.confidence import LEVELS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder
 from hotshot.files.objects import (
@@ -29,24 +29,23 @@ from hotshot.files.objects import (
     write_sealed,
 )
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.model.two_covariances import KnownClasses, TwoCovariances
 from hotshot.transport import Status
 from hotshot.version import __version__
 
-WHAT, VERSION = "model", 2
+WHAT, VERSION = "model", 3
 DESCRIPTION, NUMBERS = "model.json", "model.safetensors"
 REMEDY = "write one with save"
-_TYPES = {kind.__name__: kind for kind in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
 # Shapes of the arrays of a calibrated classifier: N classes, n of them new, B base classes, V features, A axes,
-# S support samples, T calibrated means, P parts of these, Q points of the head, L levels. "?" stands for None.
+# S support samples, T calibrated means, P parts of these, Q points of the head, L levels.
 _SHAPES = {
     "coef_": "NA", "intercept_": "N", "support_": "SV", "support_labels_": "S", "target_labels_": "T",
-    "calibrated_means_": "TA", "own_parts_": "PA", "transfer_weights_": "TB", "base_means_": "BA", "spectrum_": "A",
-    "slopes_": "?Qn", "beside_": "?n", "base_head_": "?2", "alarm_scores_": "?NL",
-}  # fmt: skip
-_KNOWN_SHAPES = {
-    "own_share_": "T", "known_.means": "NA", "known_.sizes": "N", "known_.centre": "A", "known_.two.deviations": "A",
-    "known_.two.axes": "AA", "known_.two.ratios": "A",
+    "trained_on_.support": "SA", "trained_on_.labels": "S", "trained_on_.means": "TA", "trained_on_.mean_labels": "T",
+    "trained_on_.own_parts": "PA", "trained_on_.weights": "TB", "trained_on_.base_means": "BA",
+    "trained_on_.slopes": "Qn", "trained_on_.spectrum": "A", "trained_on_.beside": "n",
+    "calibrated_means_": "TA", "transfer_weights_": "TB", "base_means_": "BA", "own_share_": "T",
+    "outliers_.thresholds": "NL", "outliers_.known.means": "NA", "outliers_.known.sizes": "N",
+    "outliers_.known.centre": "A", "outliers_.known.two.deviations": "A", "outliers_.known.two.axes": "AA",
+    "outliers_.known.two.ratios": "A", "base_head_": "2",
 }  # fmt: skip
 
 
@@ -89,10 +88,9 @@ def write_model(model: Any, folder: Path, beside: Iterable[str] = ()) -> str:
 
     `beside` names files that are in the folder already and belong to the model.
     """
-    base = model.base
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-    statuses, chosen = fitted.pop("status_counts_", None), fitted.pop("chosen_", None)
+    statuses = fitted.pop("status_counts_", None)
     tensors: dict[str, np.ndarray] = {}
     content = {
         "format": f"hotshot {WHAT}",
@@ -100,8 +98,8 @@ def write_model(model: Any, folder: Path, beside: Iterable[str] = ()) -> str:
         "versions": {"hotshot": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "class": type(model).__name__,
         "parameters": {name: to_json(value, name, {}) for name, value in parameters.items()},
-        "chosen": chosen,
-        "base": None if base is None else base.fingerprint,
+        "chosen": fitted.pop("chosen_"),
+        "base": None if model.base is None else model.base.fingerprint,
         "statuses": None if statuses is None else {status.name: count for status, count in statuses.items()},
         "fitted": {name: to_json(value, name, tensors) for name, value in fitted.items()},
     }
@@ -122,7 +120,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
     return read_folder(Path(path), partial(_read_model, kind, Path(path), base))
 
 
-def _read_model(kind: type, folder: Path, base: BaseClasses | None) -> Any:
+def _read_model(kind: Any, folder: Path, base: BaseClasses | None) -> Any:
     content = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with refuse_damage(folder, WHAT):
         if content["class"] != kind.__name__:
@@ -138,17 +136,16 @@ def _read_model(kind: type, folder: Path, base: BaseClasses | None) -> Any:
             parameters["base"] = base or UnloadedBase(fingerprint)
         model = kind(**parameters)
         model._validate_params()
-        if content["chosen"] is not None:
-            kind(**{**parameters, **content["chosen"]})._validate_params()
-            model.chosen_ = dict(content["chosen"])
+        model.chosen_ = dict(content["chosen"])
+        kind(**{**parameters, **model.chosen_})._validate_params()
         # Copies: a model is small, and its folder may be deleted.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
+        need(all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"), "it holds NaN or infinity")
         for name, value in content["fitted"].items():
             need(name.endswith("_") and not name.startswith("_"), f"{name} is not a fitted attribute")
-            setattr(model, name, from_json(value, tensors, _TYPES))
+            setattr(model, name, from_json(value, tensors, {record.__name__: record for record in kind._state_types}))
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
-        need(all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"), "it holds NaN or infinity")
         # Before an array of that width is made.
         width = model.n_features_in_
         need(type(width) is int and any(width in x.shape for x in tensors.values()), "n_features_in_ is invalid")
@@ -170,64 +167,57 @@ def _check_base(base: BaseClasses, fingerprint: str | None, folder: Path) -> Non
 
 def _check(model: Any, width: int) -> None:
     """Raise ValueError unless the parts of a classifier match each other; it is then applied to one sample."""
-    classes, names = model.classes_, getattr(model, "feature_names_in_", np.empty(width))
+    classes, names, transform = model.classes_, getattr(model, "feature_names_in_", np.empty(width)), model.transform_
     is_sorted = isinstance(classes, np.ndarray) and len(classes) and np.array_equal(np.unique(classes), classes)
     need(is_sorted, "classes_ are not sorted labels")
     need(isinstance(names, np.ndarray) and names.shape == (width,), "feature_names_in_ does not match its features")
     need(isinstance(model.extractor_, (str, type(None))), "extractor_ is not text")
     if model.feature_space_ is not None:
         check_feature_space(model.feature_space_, width)
-    transform = getattr(model, "transform_", None)
-    if transform is not None:
-        _check_transform(transform, width, with_axes=model.base is not None)
-    if hasattr(model, "explain"):
-        _check_calibrated(model, width)
-        model.transform_(model.support_)
+    is_sound = isinstance(transform, FeatureTransform) and type(transform.unit) is bool and 0 < transform.scale < np.inf
+    need(is_sound, "transform_ is invalid")
+    arrays = [x for x in (transform.centre, transform.axes) if x is not None]
+    need(all(isinstance(x, np.ndarray) and len(x) == width for x in arrays), "transform_ does not match its features")
+    model._check_state(width)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn warns that feature names are missing here.
         warnings.simplefilter("ignore")
         # Distinct entries, because 1 to any power is 1.
-        sample = np.linspace(0.5, 2.0, width)[None] / (1.0 if transform is None else transform.scale)
-        logits = model._logits(sample)
+        logits = model._logits(np.linspace(0.5, 2.0, width)[None] / transform.scale)
         need(logits.shape == (1, len(classes)) and np.isfinite(logits).all(), "its arrays do not match each other")
 
 
-def _check_calibrated(model: Any, width: int) -> None:
+def check_calibrated(model: Any, width: int) -> None:
     """Raise ValueError unless the attributes of a calibrated classifier match each other."""
-    (n_classes, axes), new = model.coef_.shape, model.classes_[model.new_classes]
-    targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
+    trained, outliers, new = model.trained_on_, model.outliers_, model.classes_[model.new_classes]
+    (n_classes, axes), (targets, samples) = model.coef_.shape, map(len, (model.target_labels_, model.support_labels_))
     sizes = {
-        "N": n_classes, "n": len(new), "B": n_base, "V": width, "A": axes, "S": samples, "T": targets,
+        "N": n_classes, "n": len(new), "B": len(model.base_names_), "V": width, "A": axes, "S": samples, "T": targets,
         "P": samples if targets else 0, "Q": targets + samples, "L": len(LEVELS), "2": 2,
     }  # fmt: skip
-    for name, letters in (_SHAPES if model.base is None else _SHAPES | _KNOWN_SHAPES).items():
-        array = attrgetter(name)(model)
-        if array is not None or letters[0] != "?":
-            shape = tuple(sizes[letter] for letter in letters.removeprefix("?"))
-            fits = np.shape(array) == shape and (array.dtype.kind == "f" or name.endswith("labels_"))
+    # Parts that a model may lack.
+    absent = {"trained_on_": trained, "outliers_": outliers, "outliers_.thresholds": outliers and outliers.thresholds,
+              "base_head_": model.base_head_}  # fmt: skip
+    for name, letters in _SHAPES.items():
+        if not any(name.startswith(part) for part, value in absent.items() if value is None):
+            array, shape = attrgetter(name)(model), tuple(sizes[letter] for letter in letters)
+            fits = np.shape(array) == shape and (array.dtype.kind == "f" or "labels" in name)
             need(fits, f"{name} is not of shape {shape}")
-    labels = (model.support_labels_, model.target_labels_) if targets else (model.support_labels_,)
-    fits = all(np.array_equal(np.unique(x), new) for x in labels) and targets in (0, len(new), samples)
-    need(fits, "labels do not match classes_")
-    numbers = (model.probability_temperature_, model.support_deviation_, model.balance_)
+    places = [(model.support_labels_, None if trained is None else trained.labels)]
+    if targets:
+        places.append((model.target_labels_, None if trained is None else trained.mean_labels))
+    for labels, numbers in places:
+        known, where = np.unique(labels, return_inverse=True)
+        need(np.array_equal(known, new), "labels do not match classes_")
+        need(numbers is None or np.array_equal(where, numbers), "labels do not match classes_")
+    need(targets in (0, len(new), samples), "labels do not match classes_")
+    numbers = [model.probability_temperature_, model.balance_, *([] if trained is None else [trained.C])]
     need(all(type(x) is float and np.isfinite(x) for x in numbers) and numbers[0] > 0, "a temperature is invalid")
-    need(type(model.seen_in_training_) is bool, "seen_in_training_ is invalid")
     need(model.new_classes.shape == (n_classes,) and model.new_classes.dtype == bool, "is_new_ is invalid")
-    need((model.beside_ is None) is (model.is_new_ is None), "beside_ does not match is_new_")
-    if model.base is not None:
-        two = model.known_.two
-        sound = min(model.known_.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0
-        need(sound, "known_ holds invalid values")
-
-
-def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
-    arrays = (transform.centre, transform.axes)
-    need(
-        isinstance(transform, FeatureTransform)
-        and type(transform.unit) is bool
-        and 0 < transform.scale < np.inf
-        and (transform.centre is not None) is transform.unit
-        and (transform.axes is not None) is with_axes
-        and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays),
-        "transform_ does not match its features",
-    )
+    need((outliers is None) is (model.base is None), "outliers_ does not match base")
+    if outliers is not None:
+        need(type(outliers.seen_in_training) is bool and type(outliers.deviation) is float, "outliers_ is invalid")
+        two = outliers.known.two
+        sound = min(outliers.known.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0
+        need(sound, "outliers_ holds invalid values")
+    model.transform_(model.support_)
