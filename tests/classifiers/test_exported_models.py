@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -135,17 +134,6 @@ def test_the_graph_of_the_docs_rejects_as_the_model_does(tmp_path, monkeypatch):
     assert set(expected) - {None}
     assert known["about"]["extractor"] == "DINO"
     assert known["about"]["classes"] == ["ant", "b\u00ea", "caf\udce9"]
-
-
-def test_limits_are_kept_where_there_are_some(tmp_path):
-    onnx = pytest.importorskip("onnx")
-    limits = {}
-    for name in ("temperatures", "default"):
-        export_model(fitted(name)[0], tmp_path / f"{name}.onnx")
-        (about,) = onnx.load(str(tmp_path / f"{name}.onnx")).metadata_props
-        limits[name] = json.loads(about.value)["reject_above"]
-    assert limits["default"] is None
-    assert np.shape(limits["temperatures"]) == (13, 3)
 
 
 def tiny():

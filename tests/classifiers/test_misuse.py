@@ -55,12 +55,6 @@ def test_novel_classes_with_names_of_base_classes_are_named():
     assert f"'{names[3]}': leave them out of the bank, or rename them" in text
 
 
-def test_one_shared_name_is_reported_in_the_singular():
-    labels = np.where(CLASSES[0] == Y, BASE.names[0], Y)
-    with pytest.warns(SharedClassWarning, match=f"1 novel class has the name of a base class, '{BASE.names[0]}': "):
-        CentroidClassifier(BASE).fit(X, labels.astype(object))
-
-
 def test_equal_numbers_are_not_shared_names():
     bank = BaseClasses.from_samples(BASE.samples, BASE.labels)
     assert not warned(lambda: hot(bank).fit(X, np.searchsorted(CLASSES, Y)))

@@ -163,19 +163,6 @@ def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
         HOTClassifier.load(tmp_path / "one.model").remove_classes("class 24")
 
 
-def test_shared_and_unlike_names_are_refused():
-    X, _ = samples(NEW, 2, seed=1)
-    model = HOTClassifier(bank(), include_base=True, **SET)
-    with pytest.raises(
-        InputError, match="Labels must be of one type, got text such as 'class 00' and numbers such as 0"
-    ):
-        model.fit(X, np.repeat(range(6), 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(InputError, match="'class 03' is a base class and a new class"):
-            model.fit(X, np.repeat([f"class {c:02d}" for c in range(3, 9)], 2))
-
-
 @pytest.mark.parametrize("changes", [{"head": "sampled"}, {"alpha": 0.2}, {"power_on_base": False}])
 def test_settings_that_do_not_go_together_are_refused(changes):
     with pytest.raises(ParameterError, match="include_base needs head"):

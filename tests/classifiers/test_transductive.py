@@ -14,8 +14,6 @@ from hotshot import BaseClasses
 from hotshot.classifiers import AlphaTIMClassifier, BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
 from hotshot.classifiers.alpha_tim import information_slope
 from hotshot.classifiers.held_out import draw_task, unequal_queries
-from hotshot.classifiers.laplacian_shot import neighbours, smoothed
-from hotshot.classifiers.pt_map import balanced_assignment
 from hotshot.errors import InputError
 
 WIDTH = 6
@@ -256,22 +254,6 @@ def test_a_single_query_of_pt_map_is_of_the_nearest_class(steps):
     for query in QUERIES[:10]:
         np.testing.assert_allclose(model.predict_proba_batch([query]), 1 / 4)
         assert model.predict_batch([query]) == model.predict([query])
-
-
-def test_classes_of_pt_map_have_equal_shares():
-    model = PTMAPClassifier(BASE).fit(X, Y)
-    np.testing.assert_allclose(model.predict_proba_batch(QUERIES).sum(axis=0), len(QUERIES) / 4, rtol=1e-5)
-    plan = balanced_assignment(QUERIES[:7], X[:3], 2.0)
-    np.testing.assert_allclose(plan.sum(axis=0), 7 / 3, rtol=1e-5)
-
-
-def test_without_agreement_neighbours_do_not_matter():
-    scores = np.random.default_rng(0).normal(size=(6, 3))
-    affinity = neighbours(QUERIES[:6], 2)
-    assert np.array_equal(affinity.sum(axis=1), np.full(6, 2.0))
-    assert not affinity.diagonal().any()
-    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(smoothed(scores, affinity, 0.0, 5), expected)
 
 
 # --- choosing, and what is refused ----------------------------------------------------------------------------

@@ -291,24 +291,12 @@ class CalibratedClassifier(FewShotClassifier):
         return model._scores_and_limits(model._in_space(model._validated(X)), None)[0]
 
     def suggest(self, X: Any, n: int = 5) -> Suggestions:
-        """Suggest which unlabelled samples to label next: those whose labels say most about all the others.
+        """Suggest which n samples of an unlabelled pool (samples, V) to label next, the most useful first, and why.
 
-        Samples are chosen one after the other. The first ones are typical of their classes; once these are known,
-        those between classes follow (see the module ``hotshot.model.suggestion``). Copies of labelled samples and of
-        other suggestions are left out. A group of similar samples that fit no class is suggested once, as perhaps a new
-        class, if the bank has at least 20 classes of 10 samples.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            The pool: unlabelled samples.
-        n : int
-            Number of suggestions; fewer if the pool has fewer different samples.
-
-        Returns
-        -------
-        Suggestions
-            Rows of the pool with reasons, the most useful first; ``rows`` is an array of the row numbers.
+        The first ones are typical of their classes; once these are known, those between classes follow (see the module
+        ``hotshot.model.suggestion``). Copies of labelled samples and of other suggestions are left out. A group of
+        similar samples that fit no class is suggested once, as perhaps a new class, if the bank has at least 20 classes
+        of 10 samples.
         """
         return suggest(snapshot(self), X, n)
 
@@ -322,23 +310,17 @@ class CalibratedClassifier(FewShotClassifier):
     ) -> Explanation:
         """Explain which base classes lend to the novel classes and, for queries, why each is predicted as it is.
 
+        The result can be printed. It has ``loans``, one per calibrated Gaussian, and ``reasons``, one per query: the
+        contributions of support samples and base classes to the gap between the logits of the two likeliest classes.
+
         Parameters
         ----------
         X : array (queries, V), optional
             Queries to explain.
-        names : list of str, optional
-            Names of the support samples, in the order of fit; by default "sample 0", "sample 1" and so on.
-        queries : list of str, optional
-            Names of the queries; by default "Query 0", "Query 1" and so on.
+        names, queries : list of str, optional
+            Names of the support samples, in the order of fit, and of the queries.
         reject : float, optional
             As in ``predict``; each reason then has the limit of its outlier score.
-
-        Returns
-        -------
-        Explanation
-            ``loans``, one per calibrated Gaussian, and ``reasons``, one per query: the contributions of support samples
-            and base classes to the gap between the logits of the two most probable classes. It can be printed, and
-            converted with ``to_dict()``; ``in_words(numbers=True)`` adds the contributions.
         """
         check_is_fitted(self)
         model, outliers = snapshot(self), None

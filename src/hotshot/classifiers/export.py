@@ -45,14 +45,8 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
     Its results agree with ``predict_proba`` and ``outlier_score`` to single precision. Samples that these refuse, such
     as negative features with the power 0.5, give NaN.
 
-    Parameters
-    ----------
-    model : HOTClassifier or FreeLunchClassifier
-        A fitted classifier.
-    path : path
-        File to write, an ONNX graph; its name ends in ".onnx".
-    overwrite : bool
-        Whether to replace a file of that name.
+    ``model`` is a fitted ``HOTClassifier`` or ``FreeLunchClassifier``. The name of the file, an ONNX graph, ends in
+    ".onnx"; a file of that name is replaced only with ``overwrite``.
 
     Examples
     --------

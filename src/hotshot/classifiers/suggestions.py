@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
 
-from hotshot.arrays import LIMITS, cast, check_number, slices
+from hotshot.arrays import LIMITS, cast, check_number
 from hotshot.formatting import count, shortened, whole_percentage
 from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
-from hotshot.model.two_covariances import ROWS_AT_ONCE
 
 # Smallest probability of a runner-up that is named in a reason.
 LEAST_RIVAL = 0.1
@@ -159,8 +159,5 @@ def _groups(labelled: Labelled, pool: np.ndarray, outliers: np.ndarray) -> list[
 
 def _closest_counts(pool: np.ndarray, examples: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """How many of these rows are closest to each example (examples, V)."""
-    counts = np.zeros(len(examples), dtype=np.int64)
-    for some in slices(len(rows), ROWS_AT_ONCE):
-        distances = np.sum(examples * examples, axis=1) - 2 * pool[rows[some]] @ examples.T
-        counts += np.bincount(distances.argmin(axis=1), minlength=len(examples))
-    return counts
+    closest = pairwise_distances_argmin(pool[rows], examples) if len(rows) else rows
+    return np.bincount(closest, minlength=len(examples))
