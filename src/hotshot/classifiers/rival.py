@@ -21,6 +21,7 @@ from hotshot.classifiers.classifier import (
     parameter,
 )
 from hotshot.errors import ParameterError
+from hotshot.files.objects import need
 
 # What a classifier of unit vectors may do before it scales.
 NORMALIZE = ("centre-l2", "l2")
@@ -59,6 +60,9 @@ class Rival(FewShotClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self._score(self._placed(X))
+
+    def _check_state(self, width: int) -> None:
+        need(self.transform_.centre is not None, "transform_ has no centre")
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         raise NotImplementedError
@@ -117,6 +121,10 @@ class SpaceRival(MeansRival):
         if self.base is None:
             return super()._transform(X, settings)
         return self.base.prepare(Space(power=float(settings["power"]))).transform
+
+    def _check_state(self, width: int) -> None:
+        super()._check_state(width)
+        need((self.transform_.axes is None) is (self.base is None), "transform_ does not match base")
 
     def _prepared(self) -> PreparedBase:
         """The bank in that space."""

@@ -220,4 +220,7 @@ def check_calibrated(model: Any, width: int) -> None:
         two = outliers.known.two
         sound = min(outliers.known.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0
         need(sound, "outliers_ holds invalid values")
-    model.transform_(model.support_)
+    transform = model.transform_
+    has_parts = (transform.centre is not None) is transform.unit and (transform.axes is None) is (model.base is None)
+    need(has_parts, "transform_ does not match base")
+    transform(model.support_)
