@@ -93,7 +93,7 @@ def convert(
 
 @bank.command(epilog=options.epilog("hotshot bank merge birds.bank more-birds.bank -o all.bank"))
 def merge(
-    banks: Annotated[list[Path], argument("Two or more banks.", "BANK...")], out: Out, force: options.Force = False
+    banks: Annotated[list[Path], argument("Two or more banks.", "BANK")], out: Out, force: options.Force = False
 ) -> None:
     """Merge the samples of banks; a class in several banks gets the samples of all."""
     from hotshot.bank.converting import merge_banks

@@ -22,7 +22,7 @@ PAGE = "report.html"
 
 
 def report(
-    runs: Annotated[list[Path], argument("Folders from evaluate or reproduce.", "run...")],
+    runs: Annotated[list[Path], argument("Folders from evaluate or reproduce.", "run")],
     out: Annotated[Path, option("File for the page.", "--out", "-o")] = Path("report.html"),
     base: options.Base = None,
     novel: options.Novel = None,
@@ -57,8 +57,7 @@ def report(
 
 def reproduce(
     experiments: Annotated[
-        list[str] | None,
-        argument("Names of experiments, see --list.", "[experiment]...", names=("paper", "EXPERIMENTS")),
+        list[str] | None, argument("Names of experiments, see --list.", "experiment", names=("paper", "EXPERIMENTS"))
     ] = None,
     every: Annotated[bool, option("Run all experiments.", "--all")] = False,
     list_all: Annotated[bool, option("List the experiments and exit.", "--list")] = False,
