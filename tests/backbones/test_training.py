@@ -14,7 +14,6 @@ from torch import nn
 
 from hotshot.backbones import create, training
 from hotshot.backbones.checkpoints import Recipe, load_backbone, read_checkpoint
-from hotshot.backbones.networks import as_input, normalise
 from hotshot.backbones.training import augment, features_of, few_shot_accuracy, mixed_features, mixing_points, train
 from hotshot.encoders import load_encoder
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
@@ -46,11 +45,6 @@ def test_augmented_images_are_crops_with_other_colours():
     assert torch.isfinite(one).all()
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
-
-
-def test_without_augmentation_the_middle_is_taken():
-    images = pixels(coloured())
-    torch.testing.assert_close(as_input(images, 20), normalise(images[:, :, 2:22, 2:22].float() / 255))
 
 
 def test_mirroring_can_be_left_out():
@@ -98,13 +92,6 @@ def test_mixup_is_of_the_images_and_of_their_partners_by_their_shares():
             torch.testing.assert_close(mixed, network(expected), rtol=1e-5, atol=1e-5)
     half = mixed_features(network, images, 0.5, partner, 0)
     torch.testing.assert_close(half, network((images + images[partner]) / 2), rtol=1e-5, atol=1e-5)
-
-
-def test_mixing_leaves_no_hook_behind():
-    network = create("resnet10", filters=4)
-    with pytest.raises(IndexError):
-        mixed_features(network, torch.randn(2, 3, 20, 20), 0.5, torch.tensor([0, 7]), 1)
-    assert all(not module._forward_hooks for module in network.modules())
 
 
 # --- the loop

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
-import zipfile
 from collections import Counter
 
 import numpy as np
@@ -15,8 +13,7 @@ save_file = pytest.importorskip("safetensors.torch").save_file
 
 from torch import nn
 
-from bounded import at_most
-from children import forked_child, no_child  # noqa: F401
+from children import no_child  # noqa: F401
 from hotshot.backbones import create, weights
 from hotshot.backbones.weights import load_weights
 from hotshot.errors import InputError
@@ -196,7 +193,7 @@ def test_two_copies_of_a_layer_that_differ_are_refused(tmp_path, block, changed)
     assert all(torch.equal(x, before[name]) for name, x in ours.state_dict().items())
 
 
-# --- files
+# --- files; those that are hostile are tested where all pickles are read
 
 
 class Attack:
@@ -209,79 +206,29 @@ class Attack:
 
 def test_a_file_that_would_run_something_is_refused(tmp_path):
     torch.save({"state_dict": {"a": Attack(tmp_path / "marker")}}, tmp_path / "a.pt")
-    (tmp_path / "b.pt").write_bytes(pickle.dumps(Attack(tmp_path / "marker")))
-    for name in ("a.pt", "b.pt"):
-        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a valid file of weights)"):
-            load_weights(create("conv4", filters=4), tmp_path / name)
+    with pytest.raises(InputError, match=r"a.pt asks to call posix.mkdir"):
+        load_weights(create("conv4", filters=4), tmp_path / "a.pt")
     assert not (tmp_path / "marker").exists()
 
 
-def test_a_truncated_file_is_one_sentence(tmp_path):
+def test_damaged_files_and_files_without_weights_are_one_sentence(tmp_path):
     state = create("conv4", filters=4).state_dict()
     torch.save(state, tmp_path / "a.pt")
-    torch.save(state, tmp_path / "b.pt", _use_new_zipfile_serialization=False)
-    save_file(state, tmp_path / "c.safetensors")
+    save_file(state, tmp_path / "b.safetensors")
     for path in list(tmp_path.iterdir()):
-        data = path.read_bytes()
-        for keep in (0, 4, 100, len(data) // 2, len(data) - 9):
-            path.write_bytes(data[:keep])
-            with pytest.raises(InputError, match=path.name) as caught:
-                load_weights(create("conv4", filters=4), path)
-            assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="There is no file"):
-        load_weights(create("conv4", filters=4), tmp_path / "none.pt")
-
-
-@pytest.mark.usefixtures("forked_child")
-def test_hostile_files_are_one_sentence(tmp_path):
+        path.write_bytes(path.read_bytes()[:-9])
     endless = {}
     endless["state"] = endless
-    huge = torch.zeros(1).expand(2**40)
-    unreal = torch.zeros(3, device="meta")
-    for i, content in enumerate((endless, {"a.weight": huge, "b.weight": huge}, {"a": unreal}, [1, 2])):
-        torch.save(content, tmp_path / f"{i}.pt")
-        with pytest.raises(InputError, match=rf"{i}.pt holds (no weights by name|weights of 8.8 TB)"):
-            load_weights(create("conv4", filters=4), tmp_path / f"{i}.pt")
-    with zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("archive/data.pkl", bytes(2**28 + 1))
-    with pytest.raises(InputError, match=r"bomb.pt holds members of .* it is damaged or hostile"):
-        load_weights(create("conv4", filters=4), tmp_path / "bomb.pt")
-
-
-def archive_of(path, pickled):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in (("data.pkl", pickled), ("version", b"3\n"), ("byteorder", b"little")):
-            archive.writestr(f"archive/{name}", content)
-
-
-def stream_of(path, pickled):
-    first = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
-    path.write_bytes(b"".join(pickle.dumps(x, 2) for x in first) + pickled + pickle.dumps([], 2))
-
-
-STATE = b"\x80\x02}q\x00X\x0a\x00\x00\x00state_dict"
-PICKLES = {
-    "a dictionary in itself": STATE + b"h\x00s.",
-    "a list in itself": b"\x80\x02]q\x00h\x00a.",
-    "six gigabytes": b"\x80\x02cbuiltins\nbytearray\n\x8a\x05\x00\x00\x00\x66\x01\x85R.",
-    "text of as many": b"\x80\x04\x8d\x00\x00\x00\x66\x01\x00\x00\x00.",
-    "a memo of two billion": b"\x80\x02Nr\xff\xff\xff\x7f.",
-    "a list ten to the forty": b"\x80\x02]q\x00K\x01a0"
-    + b"".join(b"](" + b"h%c" % (i - 1) * 10 + b"eq%c0" % i for i in range(1, 40))
-    + b"h\x27.",
-    "a hundred thousand lists": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
-    "words": b"words\n" * 99,
-}
-
-
-@pytest.mark.usefixtures("forked_child")
-@pytest.mark.parametrize("write", [archive_of, stream_of])
-@pytest.mark.parametrize("trap", PICKLES)
-def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, write, trap):
-    """Read by a process with limits, as users have it; this one takes next to nothing."""
-    write(tmp_path / "a.pt", PICKLES[trap])
-    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a valid|is truncated|holds no|would take)"):
-        load_weights(create("conv4", filters=4), tmp_path / "a.pt")
+    torch.save(endless, tmp_path / "c.pt")
+    torch.save({"a.weight": torch.zeros(1).expand(2**40)}, tmp_path / "d.pt")
+    torch.save({"a": torch.zeros(3, device="meta")}, tmp_path / "e.pt")
+    torch.save([1, 2], tmp_path / "f.pt")
+    for path in tmp_path.iterdir():
+        with pytest.raises(InputError, match=path.name) as caught:
+            load_weights(create("conv4", filters=4), path)
+        assert str(caught.value).isprintable()
+    with pytest.raises(InputError, match="There is no file"):
+        load_weights(create("conv4", filters=4), tmp_path / "none.pt")
 
 
 @pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}], ids=["archive", "stream"])

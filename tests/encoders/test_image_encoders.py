@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="encoders of images need the extra images")
 
 
+from encoder_cases import as_tensor, pixels_of
+
 from hotshot.backbones import create
 from hotshot.backbones.checkpoints import Recipe, load_backbone, save_checkpoint
 from hotshot.backbones.networks import as_input
@@ -32,11 +34,6 @@ def checkpoint(path):
     recipe = Recipe(options={"filters": 4}, size=16)
     about = {"recipe": recipe.as_json(), "names": ["a"], "width": 4, "history": [{"validation": None}]}
     save_checkpoint(path, {"backbone": create("conv4", filters=4)}, None, about)
-
-
-def pixels_of(encoder, count=3):
-    rng = np.random.default_rng(1)
-    return rng.integers(0, 256, size=(count, encoder.size, encoder.size, 3)).astype(np.uint8)
 
 
 def loaded_again_elsewhere(encoder, folder, monkeypatch):
@@ -78,24 +75,6 @@ def test_a_module_with_a_file_of_weights_in_a_folder_with_an_at_sign(folder, mon
     encoder = load_encoder("me@work/their_net.py:make@me@work/w.pt#14")
     assert encoder.about["network"]["weights"] == "w.pt"
     assert encoder.name == f"{place / 'their_net.py'}:make@{place / 'w.pt'}#14"
-    loaded_again_elsewhere(encoder, folder, monkeypatch)
-
-
-@pytest.mark.parametrize("side", [14, "side"])
-def test_an_onnx_file(folder, monkeypatch, side):
-    pytest.importorskip("onnxruntime", reason="ONNX files need the extra onnx")
-    pytest.importorskip("onnx", reason="ONNX files are made with onnx")
-    from onnx import TensorProto, helper, save
-
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, side, side])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])
-    nodes = [helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)]
-    graph = helper.make_graph(nodes, "graph", [x], [y])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "net.onnx")
-    encoder = load_encoder("net.onnx" if side == 14 else "net.onnx#14")
-    inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
-    expected = as_input(inputs, 14).mean(dim=(2, 3)).numpy()
-    np.testing.assert_allclose(encoder.encode(pixels_of(encoder)), expected, rtol=1e-4, atol=1e-6)
     loaded_again_elsewhere(encoder, folder, monkeypatch)
 
 
@@ -148,7 +127,7 @@ def test_a_network_of_timm_with_a_file_of_weights(timm, folder, monkeypatch):
     settings = timm.data.resolve_model_data_config(network)
     size = settings["input_size"][1]
     assert encoder.size == int(size / settings["crop_pct"])
-    inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
+    inputs = as_tensor(pixels_of(encoder))
     with torch.no_grad():
         expected = network(as_input(inputs, size, settings["mean"], settings["std"])).numpy()
     np.testing.assert_allclose(encoder.encode(pixels_of(encoder)), expected, rtol=1e-3, atol=1e-4)
@@ -203,7 +182,7 @@ def test_a_model_of_openclip(folder, monkeypatch):
     model = open_clip.CLIP(**config).eval()
     torch.save(model.state_dict(), folder / "clip" / "open_clip_pytorch_model.bin")
     encoder = load_encoder("openclip:local-dir:clip")
-    inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
+    inputs = as_tensor(pixels_of(encoder))
     mean, deviation = open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD
     with torch.no_grad():
         expected = model.encode_image(as_input(inputs, 32, mean, deviation)).numpy()
@@ -230,7 +209,7 @@ def test_a_vision_model_of_transformers(folder, monkeypatch, pooler):
     )
     encoder = load_encoder("hf:vit")
     assert (encoder.kind, encoder.size, encoder.about["extractor"]) == ("images", 36, "hf:vit")
-    inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
+    inputs = as_tensor(pixels_of(encoder))
     with torch.no_grad():
         output = model(as_input(inputs, 32, [0.5] * 3, [0.25] * 3))
     expected = output.pooler_output if pooler else output.last_hidden_state[:, 0]

@@ -57,6 +57,7 @@ def test_an_onnx_file_returns_the_features_of_the_same_module(onnx, networks, ba
     assert (encoder.about["extractor"], encoder.size) == ("net.onnx", 16)
     assert encoder.about["network"]["producer"] == "tests"
     assert len(encoder.about["network"]["sha256"]) == 64
+    assert load(encoder.name).same_as(encoder.probe)
     same = module_encoder(networks("pool"), 14)
     for count in (1, 5, 8):
         np.testing.assert_allclose(features_of(encoder, count), features_of(same, count), rtol=1e-4, atol=1e-6)

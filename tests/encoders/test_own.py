@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="encoders of images need the extra images")
 
-from encoder_cases import NETWORKS, as_tensor, features_of, networks_in_a_file, one_sentence, pixels_of  # noqa: F401
+from encoder_cases import as_tensor, features_of, networks_in_a_file, one_sentence, pixels_of  # noqa: F401
 
 from hotshot.backbones.networks import as_input
 from hotshot.encoders import module_encoder
@@ -32,14 +32,6 @@ def test_modules_of_the_working_folder_are_found_and_the_search_path_is_left_as_
     encoder = module_encoder(name, 14)
     assert features_of(encoder).shape == (5, 3 if name.endswith("pool") else 4)
     assert sys.path == before
-
-
-def test_a_file_finds_the_files_beside_it(networks, tmp_path):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "their_part.py").write_text(NETWORKS)
-    (tmp_path / "models" / "their_whole.py").write_text("from their_part import seeded as make\n")
-    encoder = module_encoder("models/their_whole.py:make", 14)
-    assert encoder.about["extractor"] == "their_whole.py:make"
 
 
 def test_own_mean_and_deviation_are_taken_out(networks):

@@ -20,8 +20,7 @@ from PIL import Image
 from bounded import at_most
 from hotshot.encoders import read_images, thumbnails
 from hotshot.errors import InputError, ParameterError
-from hotshot.images.decode import CorruptImageError, centre_square, decode, decoded
-from hotshot.images.layouts import open_dataset
+from hotshot.images.decode import CorruptImageError, centre_square, decoded
 
 
 def read(data):
@@ -123,22 +122,8 @@ def test_without_pillow_the_remedy_is_named(monkeypatch):
 # --- squares
 
 
-def test_files_are_decoded_as_datasets_are(tmp_path):
-    rng = np.random.default_rng(0)
-    forms = [("PNG", "RGB", (40, 30)), ("JPEG", "RGB", (90, 200)), ("GIF", "L", (20, 50)), ("PNG", "RGBA", (25, 25))]
-    files = {}
-    for i, (form, mode, (width, height)) in enumerate(forms):
-        noise = rng.integers(0, 256, size=(height, width, 4)).astype(np.uint8)
-        files[f"{'ab'[i % 2]}/{i}.{form.lower()}"] = encoded(Image.fromarray(noise).convert(mode), form)
-    split = open_dataset(as_folder(tmp_path, files)).splits["all"]
-    expected = decode(split, 24, tmp_path / "cache").images
-    squares = read_images([tmp_path / "copy" / image.name for image in split.images], 24)
-    assert (squares.shape, squares.dtype) == ((4, 24, 24, 3), np.uint8)
-    np.testing.assert_array_equal(squares, expected)
-    assert read_images([], 24).shape == (0, 24, 24, 3)
-
-
 def test_what_is_no_file_and_impossible_sizes_are_refused(tmp_path):
+    assert read_images([], 24).shape == (0, 24, 24, 3)
     with pytest.raises(InputError, match="is a folder"):
         read_images([tmp_path], 24)
     with pytest.raises(InputError, match="There is no file"):
