@@ -1,1 +1,1 @@
-"""From images to feature files (extra `images`): datasets, backbones, training, extraction."""
+"""Datasets of images (extra `images`): folders and archives, published layouts, decoding."""
