@@ -137,22 +137,15 @@ def test_long_names_in_a_tar_are_read(tmp_path, form, stem):
 # --- tricks that take time or memory: each in time that grows with the size of the file, counted where it could not
 
 
-def header(name=b"ant/1.jpg", size=0, kind=b"0"):
+def header(name="ant/1.jpg", size=0, kind=tarfile.REGTYPE):
     """A header of a tar, with a size that may be negative."""
-    block = bytearray(512)
-    block[: len(name)] = name
-    block[100:108] = b"0000644\0"
-    block[124:136] = b"\xff" + (size % 2**88).to_bytes(11, "big") if size < 0 else b"%011o\0" % size
-    block[136:148] = b"00000000000\0"
-    block[156:157] = kind
-    block[257:265] = b"ustar\00000"
-    block[148:156] = b" " * 8
-    block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block)
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
 
 
 def pax(records, kind=b"x"):
-    return header(b"pax", len(records), kind) + records + bytes(-len(records) % 512)
+    return header("pax", len(records), kind) + records + bytes(-len(records) % 512)
 
 
 def record(key, value):
@@ -163,10 +156,10 @@ def record(key, value):
 
 END = bytes(1024)
 TRAPS = {
-    "a size that leads back": header(b"bee/1.jpg") + header(size=-512) + END,
-    "a size that leads to the start": header(b"bee/1.jpg") + header(size=-1024) + END,
-    "a folder of such a size": header(b"bee/1.jpg") + header(size=-512, kind=b"5") + END,
-    "such a size as text": header(b"bee/1.jpg") + pax(record(b"size", b"-1536")) + header() + END,
+    "a size that leads back": header("bee/1.jpg") + header(size=-512) + END,
+    "a size that leads to the start": header("bee/1.jpg") + header(size=-1024) + END,
+    "a folder of such a size": header("bee/1.jpg") + header(size=-512, kind=b"5") + END,
+    "such a size as text": header("bee/1.jpg") + pax(record(b"size", b"-1536")) + header() + END,
     "digits": pax(b"1" * 500_000) + header() + END,
     "digits and a word": pax(b"9" * 500_000 + b" a=b\n") + header() + END,
     "a time of digits": pax(record(b"mtime", b"9" * 500_000)) + header() + END,
@@ -191,7 +184,7 @@ def test_traps_of_tar_are_refused(tmp_path, trap, compress):
 
 def test_more_members_than_a_file_has_room_for_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("hotshot.images.tree._CHUNK", 2**12)
-    data = b"".join(header(b"ant/%d.jpg" % i) for i in range(300)) + END
+    data = b"".join(header(f"ant/{i}.jpg") for i in range(300)) + END
     (tmp_path / "x.tar").write_bytes(data)
     assert len(open_dataset(tmp_path / "x.tar").splits["all"]) == 300
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(data))

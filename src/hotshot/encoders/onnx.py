@@ -38,20 +38,8 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
     path = Path(name)
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
     session = _session(path, device)
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    # Axes that the file leaves open have a name, or none.
-    shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in inputs[0].shape or ()] if inputs else []
-    # Channels of no fixed number are taken to be where PyTorch has them; the trial tells.
-    channels_last = len(shape) == 4 and shape[1] != 3 and shape[3] == 3
-    order = (0, 3, 1, 2) if channels_last else (0, 1, 2, 3)
-    batch, channels, *sides = [shape[i] for i in order] if len(shape) == 4 else [None, 0]
-    sides_given = {side for side in sides if side is not None}
-    features = outputs if len(outputs) == 1 else [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
-    is_image = len(inputs) == 1 and inputs[0].type in _DTYPES and channels in (3, None)
-    if not is_image or len(sides_given) > 1 or len(features) != 1:
-        held = f"{_listed(inputs)}, and the output {_listed(outputs)}"
-        raise InputError(f"{path} must have {_FORM}, and has the input {held}: export it again.")
-    side = next(iter(sides_given), size)
+    images, features, channels_last, batch, fixed_side = _form(session.get_inputs(), session.get_outputs(), path)
+    side = size if fixed_side is None else fixed_side
     if side is None:
         raise ParameterError(f"{path} does not fix the size of its images: pass size (--size), such as 224.")
     if size not in (None, side):
@@ -66,8 +54,8 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
         missing = 0 if batch is None else batch - len(pixels)
         x = torch.cat([pixels, pixels[-1:].expand(missing, -1, -1, -1)])
         x = x.permute(0, 2, 3, 1).contiguous() if channels_last else x
-        values = x.cpu().numpy().astype(_DTYPES[inputs[0].type], copy=False)
-        (rows,) = session.run([features[0].name], {inputs[0].name: values})
+        values = x.cpu().numpy().astype(_DTYPES[images.type], copy=False)
+        (rows,) = session.run([features.name], {images.name: values})
         if len(rows) != len(x):
             raise ValueError(f"{len(rows)} rows come out")
         return torch.from_numpy(rows)[: len(pixels)]
@@ -96,12 +84,30 @@ def _session(path: Path, device: str) -> Any:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=False)
         # Names that are no text are found out here.
         _listed([*session.get_inputs(), *session.get_outputs()])
+        session.get_modelmeta()
         return session
     except Exception as error:  # onnxruntime's own have no other base.
         raise InputError(
             f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} can run ({reason(error)}): "
             "export or download it again."
         ) from None
+
+
+def _form(inputs: list[Any], outputs: list[Any], path: Path) -> tuple[Any, Any, bool, int | None, int | None]:
+    """The input and the output, whether channels come last, and how many images of which side it takes, if fixed."""
+    # Axes that the file leaves open have a name, or none.
+    shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in inputs[0].shape or ()] if inputs else []
+    # Channels of no fixed number are taken to be where PyTorch has them; the trial tells.
+    channels_last = len(shape) == 4 and shape[1] != 3 and shape[3] == 3
+    order = (0, 3, 1, 2) if channels_last else (0, 1, 2, 3)
+    batch, channels, *sides = [shape[i] for i in order] if len(shape) == 4 else [None, 0]
+    fixed = {side for side in sides if side is not None}
+    features = outputs if len(outputs) == 1 else [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
+    is_image = len(inputs) == 1 and inputs[0].type in _DTYPES and channels in (3, None) and len(fixed) <= 1
+    if not is_image or len(features) != 1:
+        held = f"{_listed(inputs)}, and the output {_listed(outputs)}"
+        raise InputError(f"{path} must have {_FORM}, and has the input {held}: export it again.")
+    return inputs[0], features[0], channels_last, batch, next(iter(fixed), None)
 
 
 def _listed(values: list[Any]) -> str:
