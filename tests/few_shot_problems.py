@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 
 import numpy as np
 from scipy.special import logsumexp
@@ -10,10 +10,11 @@ from scipy.special import logsumexp
 from hotshot import HOTClassifier
 from hotshot.bank import BaseClasses, Space
 from hotshot.bank.covariances import Dense
+from hotshot.method import Method
 from hotshot.method.calibration import calibrate
 from hotshot.method.heads import HEADS, Training
-from hotshot.method.heads.bound import HeadProblem, head_problem
-from hotshot.method.heads.diagonal import DiagonalProblem
+from hotshot.method.heads.bound import head_problem
+from hotshot.method.heads.problem import Diagonals, HeadProblem, Mixtures
 from hotshot.method.high_level import transfer_weights
 
 RAGGED = (7, 12, 3, 30, 1, 13)
@@ -44,8 +45,8 @@ def plain_space(**changes):
 
 def method_with(**changes):
     """Parameters of the method: those of the estimator and the plain rule for the means, with changes."""
-    plain = HOTClassifier(mean_rule="mix")
-    return replace(plain._method(plain.settings()), **changes)
+    settings = {**HOTClassifier(mean_rule="mix").settings(), **changes}
+    return Method(**{f.name: settings[f.name] for f in fields(Method)})
 
 
 def transfer_of(base, targets, **changes):
@@ -112,47 +113,55 @@ def random_covariances(rng, count, width, spread=1.0, rank=None):
 def random_problem(n_classes=3, width=4, per_class=1, shots=1, tasks=2, spread=1.0, seed=0, C=1.0):
     """A head problem with `per_class` Gaussians and `shots` support samples of every class."""
     rng = np.random.default_rng(seed)
-    labels = np.concatenate([np.repeat(np.arange(n_classes), k) for k in (per_class, shots)])
+    mean_labels, labels = (np.tile(np.repeat(np.arange(n_classes), k), (tasks, 1)) for k in (per_class, shots))
     n_gaussians = n_classes * per_class
     covariances = random_covariances(rng, tasks * n_gaussians, width, spread)
-    covariances = covariances.reshape(tasks, n_gaussians, width, width)
-    points = rng.normal(size=(tasks, len(labels), width + 1))
+    points = rng.normal(size=(tasks, n_gaussians + n_classes * shots, width + 1))
     points[..., -1] = 1
+    means, samples = np.split(points, [n_gaussians], axis=1)
     return HeadProblem(
-        points=points,
-        members=np.tile(np.eye(n_classes)[labels], (tasks, 1, 1)),
-        counts=rng.uniform(0.5, 5, size=(tasks, len(labels))),
-        covariances=Dense(covariances),
-        mixing=None,
-        n_gaussians=n_gaussians,
-        spectrum=np.einsum("tgvv->v", covariances) / (tasks * n_gaussians),
+        means=means,
+        mean_labels=mean_labels,
+        mean_counts=rng.uniform(0.5, 5, size=mean_labels.shape),
+        spread=Mixtures(
+            np.eye(n_classes)[mean_labels], Dense(covariances.reshape(tasks, n_gaussians, width, width)), None
+        ),
+        samples=samples,
+        labels=labels,
+        counts=rng.uniform(0.5, 5, size=labels.shape),
         C=C,
     )
 
 
-def diagonal_problem(seed=0, n_points=20, n_new=3, n_old=5, width=4):
-    """Samples of old and new classes, and four Gaussians of new ones; the levels of old classes are those of rows."""
+def spectrum_of(problem):
+    """Mean variances (V,) of the Gaussians of a problem with dense covariances."""
+    matrices = problem.spread.covariances.matrices
+    return np.diagonal(matrices, axis1=-2, axis2=-1).mean(axis=(0, 1))
+
+
+def diagonal_problem(seed=0, n_samples=20, n_new=3, n_old=5, width=4):
+    """One task of samples of old and new classes, and four Gaussians of new ones with diagonal covariances."""
     rng = np.random.default_rng(seed)
-    ones, old = np.ones((n_points, 1)), rng.normal(size=(n_old, width + 1))
-    points = np.concatenate([rng.normal(size=(n_points, width)), ones], axis=1)
-    return DiagonalProblem(
-        points=points,
-        labels=rng.integers(n_new + (n_old > 0), size=n_points),
-        counts=rng.random(n_points),
-        levels=logsumexp(points @ old.T, axis=1) if n_old else np.full(n_points, -np.inf),
-        means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1),
-        variances=rng.random((4, width)),
-        mean_labels=np.array([0, 1, 2, 1]),
-        mean_counts=1 + rng.random(4),
-        old=old,
+    ones, old = np.ones((n_samples, 1)), rng.normal(size=(n_old, width + 1))
+    samples = np.concatenate([rng.normal(size=(n_samples, width)), ones], axis=1)
+    return HeadProblem(
+        means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1)[None],
+        mean_labels=np.array([[0, 1, 2, 1]]),
+        mean_counts=1 + rng.random((1, 4)),
+        spread=Diagonals(np.array([[0, 1, 2, 1]]) + n_old, rng.random((1, 4, width))),
+        samples=samples[None],
+        labels=rng.integers(n_new + (n_old > 0), size=(1, n_samples)),
+        counts=rng.random((1, n_samples)),
         C=1.3,
+        old=old if n_old else None,
+        levels=logsumexp(samples @ old.T, axis=1)[None] if n_old else None,
     )
 
 
 def random_theta(problem, scale=1.0, seed=3):
     """Random weights and intercepts (tasks, N, V + 1)."""
-    tasks, _, width = problem.points.shape
-    return scale * np.random.default_rng(seed).normal(size=(tasks, problem.members.shape[2], width))
+    tasks, _, width = problem.means.shape
+    return scale * np.random.default_rng(seed).normal(size=(tasks, problem.mean_labels.max() + 1, width))
 
 
 def probabilities(theta, queries):

@@ -23,7 +23,7 @@ from few_shot_problems import (
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import MEAN_RULES, class_targets, own_parts, own_shares, prior_certainty
-from hotshot.method.heads.bound import bound_objective
+from hotshot.method.heads.problem import Mixtures
 
 B = len(RAGGED)
 
@@ -140,11 +140,11 @@ def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_class
     support, labels, weights = random_case(base, shots)
     gaussians = gaussians_of(base, support, labels, weights)
     problem = problem_of(base, gaussians, support, labels, n_classes=len(shots))
-    assert (problem.mixing is None) == dense
+    assert (problem.spread.mixing is None) == dense
     if dense:
-        np.testing.assert_allclose(problem.covariances.matrices, gaussians.mixed_covariances(base))
+        np.testing.assert_allclose(problem.spread.covariances.matrices, gaussians.mixed_covariances(base))
     else:
-        assert problem.covariances is base.covariances
+        assert problem.spread.covariances is base.covariances
 
 
 @pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
@@ -156,10 +156,10 @@ def test_both_forms_give_the_same_head(alpha_rule, mean_rule, alpha):
     settings = {"mean_rule": mean_rule, "alpha": alpha, "alpha_rule": alpha_rule}
     gaussians = gaussians_of(base, support, labels, weights, **settings)
     mixed = problem_of(base, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0)
-    assert mixed.mixing is not None
+    assert mixed.spread.mixing is not None
     dense = Dense(dense_covariances(base, gaussians))
-    dense = replace(mixed, covariances=dense, mixing=None, ray=None, variances=None)
+    dense = replace(mixed, spread=Mixtures(mixed.spread.members, dense, None))
     theta = random_theta(mixed)
-    a, b = bound_objective(mixed, theta), bound_objective(dense, theta)
+    a, b = mixed.objective(theta), dense.objective(theta)
     np.testing.assert_allclose(a.value, b.value, rtol=1e-10)
     np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-8, atol=1e-8)

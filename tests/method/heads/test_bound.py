@@ -16,9 +16,10 @@ from few_shot_problems import (
     random_tasks,
     random_theta,
     random_weights,
+    spectrum_of,
 )
 from hotshot.method.heads import bound
-from hotshot.method.heads.bound import BoundPoint, apply_metric, bound_objective
+from hotshot.method.heads.bound import RayMetric
 
 
 def cross_entropy(logits, label):
@@ -30,14 +31,11 @@ def naive_value(problem, theta, gaussian_loss):
     """Value of task 0; `gaussian_loss(mean, covariance, label, theta)` integrates one Gaussian's loss."""
     theta = theta[0]
     total = np.sum(theta[:, :-1] ** 2) / (2 * problem.C)
-    for i, (point, members, count) in enumerate(
-        zip(problem.points[0], problem.members[0], problem.counts[0], strict=True)
-    ):
-        label = int(np.argmax(members))
-        if i < problem.n_gaussians:
-            total += count * gaussian_loss(point[:-1], problem.covariances.matrices[0, i], label, theta)
-        else:
-            total += count * cross_entropy(theta @ point, label)
+    for i, (mean, label) in enumerate(zip(problem.means[0], problem.mean_labels[0], strict=True)):
+        covariance = problem.spread.covariances.matrices[0, i]
+        total += problem.mean_counts[0, i] * gaussian_loss(mean[:-1], covariance, label, theta)
+    for x, label, count in zip(problem.samples[0], problem.labels[0], problem.counts[0], strict=True):
+        total += count * cross_entropy(theta @ x, label)
     return total
 
 
@@ -70,7 +68,7 @@ def test_bound_is_jensens(n_classes, spread):
     problem = random_problem(n_classes=n_classes, spread=spread, per_class=2, shots=2)
     theta = random_theta(problem)
     expected = naive_value(problem, theta, jensens_bound)
-    assert bound_objective(problem, theta).value[0] == pytest.approx(expected, rel=1e-12)
+    assert problem.objective(theta).value[0] == pytest.approx(expected, rel=1e-12)
 
 
 @given(
@@ -83,17 +81,18 @@ def test_bound_is_never_below_the_expected_loss(seed, n_classes, spread, scale):
     problem = random_problem(n_classes=n_classes, spread=spread, seed=seed, tasks=1)
     theta = random_theta(problem, scale, seed)
     expected = naive_value(problem, theta, hermite_integral)
-    assert bound_objective(problem, theta).value[0] >= expected * (1 - 1e-6)
+    assert problem.objective(theta).value[0] >= expected * (1 - 1e-6)
 
 
 @given(st.integers(0, 10_000), st.floats(-3, 2).map(lambda x: 10**x))
 def test_bound_is_convex_and_finite(seed, spread):
     problem = random_problem(n_classes=3, spread=spread, seed=seed, tasks=1)
     a, b = (random_theta(problem, 10.0**power, seed=seed + i) for i, power in ((1, seed % 5), (2, 0)))
-    points = [bound_objective(problem, theta) for theta in (a, b, (a + b) / 2)]
+    points = [problem.objective(theta) for theta in (a, b, (a + b) / 2)]
     assert points[2].value[0] <= (points[0].value[0] + points[1].value[0]) / 2
-    assert all(np.isfinite(x).all() for at in points for x in (at.gradient, at.diagonal, at.rays))
-    assert all((at.diagonal > 0).all() and (at.rays >= 0).all() for at in points)
+    assert all(np.isfinite(at.gradient).all() for at in points)
+    metric = RayMetric(problem, spectrum_of(problem))
+    assert all((diagonal > 0).all() and (rays >= 0).all() for diagonal, rays in map(metric.curvatures, points))
 
 
 # --- gradients --------------------------------------------------------------------------------------------
@@ -116,42 +115,28 @@ def test_gradients_are_those_of_the_value(n_classes, scale, spread):
     theta = random_theta(problem, scale)
     # Of five classes two coincide.
     theta[:, 1] = theta[:, 0] if n_classes == 5 else theta[:, 1]
-    expected = central_differences(lambda x: bound_objective(problem, x).value[0], theta)
-    got = bound_objective(problem, theta).gradient
+    expected = central_differences(lambda x: problem.objective(x).value[0], theta)
+    got = problem.objective(theta).gradient
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
 # --- metric -----------------------------------------------------------------------------------------------
 
 
-def random_metric(problem, seed=0):
-    rng = np.random.default_rng(seed)
-    tasks, n_points, width = problem.points.shape
-    diagonal = rng.uniform(0.5, 2, size=(tasks, problem.members.shape[2], width))
-    rays = rng.uniform(size=(tasks, problem.members.shape[2], n_points))
-    return BoundPoint(np.zeros(tasks), np.zeros_like(diagonal), diagonal, rays, np.zeros((tasks, n_points, 3)))
-
-
-@pytest.mark.parametrize("shots", [1, 4, 12])
-def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(shots):
+@pytest.mark.parametrize(("shots", "most_rays"), [(1, 256), (4, 256), (12, 256), (10, 4)])
+def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(shots, most_rays, monkeypatch):
+    monkeypatch.setattr(bound, "MOST_RAYS", most_rays)
     problem = random_problem(n_classes=3, shots=shots)
-    metric, x = random_metric(problem), random_theta(problem)
-    got = apply_metric(problem, metric, x)
+    metric, x = RayMetric(problem, spectrum_of(problem)), random_theta(problem)
+    at = problem.objective(random_theta(problem, seed=4))
+    got, (diagonal, rays) = metric.apply(at, x), metric.curvatures(at)
+    points = np.concatenate([problem.means, problem.samples], axis=1)
     for t in range(2):
         for c in range(3):
-            matrix = np.diag(metric.diagonal[t, c])
-            for h, point in zip(metric.rays[t, c], problem.points[t], strict=True):
-                matrix = matrix + h * np.outer(point, point)
-            np.testing.assert_allclose(got[t, c], np.linalg.solve(matrix, x[t, c]), rtol=1e-8, atol=1e-10)
-
-
-def test_metric_of_many_points_on_many_axes_takes_the_diagonal_of_the_rays(monkeypatch):
-    problem = random_problem(n_classes=2, shots=10)
-    monkeypatch.setattr(bound, "MOST_RAYS", 4)
-    metric, x = random_metric(problem), random_theta(problem)
-    got = apply_metric(problem, metric, x)
-    diagonal = metric.diagonal + np.einsum("tcp,tpv->tcv", metric.rays, problem.points**2)
-    np.testing.assert_allclose(got, x / diagonal, rtol=1e-12)
+            matrix = (points[t] * rays[t, c][:, None]).T @ points[t]
+            # Of many points on many axes it takes the diagonal.
+            matrix = np.diag(np.diag(matrix)) if most_rays < 5 else matrix
+            np.testing.assert_allclose(got[t, c], np.linalg.solve(matrix + np.diag(diagonal[t, c]), x[t, c]), rtol=1e-7)
 
 
 # --- from a bank ------------------------------------------------------------------------------------------
@@ -164,9 +149,12 @@ def test_points_are_means_and_support_with_their_classes_and_weights(gaussian_sh
     support, labels = random_tasks(base, 2, (2, 1, 3), seed=2)
     gaussians = gaussians_of(base, means, gaussian_labels, random_weights(2, 6, means.shape[1]))
     problem = problem_of(base, gaussians, support, labels, n_classes=3, n_generated=60, support_weight=3.0)
-    np.testing.assert_array_equal(problem.points[..., :-1], np.concatenate([gaussians.means, support], axis=1))
-    np.testing.assert_array_equal(problem.points[..., -1], 1)
-    np.testing.assert_array_equal(problem.members, np.eye(3)[np.concatenate([gaussian_labels, labels], axis=1)])
+    for points, expected in ((problem.means, gaussians.means), (problem.samples, support)):
+        np.testing.assert_array_equal(points[..., :-1], expected)
+        np.testing.assert_array_equal(points[..., -1], 1)
+    np.testing.assert_array_equal(problem.mean_labels, gaussian_labels)
+    np.testing.assert_array_equal(problem.labels, labels)
     # The Gaussians of a class share its generated features.
     expected = [60 / shots for shots in gaussian_shots for _ in range(shots)]
-    np.testing.assert_allclose(problem.counts, np.tile([*expected, *[3.0] * 6], (2, 1)))
+    np.testing.assert_allclose(problem.mean_counts, np.tile(expected, (2, 1)))
+    np.testing.assert_array_equal(problem.counts, 3)

@@ -82,20 +82,20 @@ def test_old_classes_lose_no_more_than_was_allowed(seed, share, underrated):
 @given(seed=st.integers(0, 2**31))
 def test_the_intercepts_are_shifted_to_their_minimum_at_full_weight(seed):
     problem, shares = diagonal_problem(seed), np.array([0.3, 0.5, 1.0])
-    rows = np.random.default_rng(seed + 1).normal(size=(3, 5))
+    theta = np.random.default_rng(seed + 1).normal(size=(1, 3, 5))
     reduced = replace(
         problem,
         counts=problem.counts * np.append(shares, 1)[problem.labels],
         mean_counts=problem.mean_counts * shares[problem.mean_labels],
     )
-    shift = joint._shift_to_full_weight(reduced, rows, shares)
+    shift = joint._shift_to_full_weight(reduced, theta, shares)
     # It is 0 where the minimum is out of range.
     assume(shift != 0)
     values = []
     for off in (0, 1e-3, -1e-3):
-        shifted = rows.copy()
-        shifted[:, -1] += shift + off
-        values.append(problem.objective(shifted[None]).value[0])
+        shifted = theta.copy()
+        shifted[..., -1] += shift + off
+        values.append(problem.objective(shifted).value[0])
     assert values[0] <= min(values[1:])
 
 

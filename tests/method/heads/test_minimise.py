@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from few_shot_problems import (
 )
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
-from hotshot.method.heads.bound import MOST_RAYS, apply_metric, bound_objective
+from hotshot.method.heads.bound import MOST_RAYS, RayMetric
 from hotshot.method.heads.optimiser import minimise
 
 
@@ -39,23 +38,25 @@ def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, 
 
 
 def task_of(problem, t):
-    names = ("points", "members", "counts")
-    of_task = {name: getattr(problem, name)[t : t + 1] for name in names}
-    if problem.mixing is None:
-        return replace(problem, covariances=Dense(problem.covariances.matrices[t : t + 1]), **of_task)
-    return replace(problem, mixing=problem.mixing[t : t + 1], **of_task)
+    names = ("means", "mean_labels", "mean_counts", "samples", "labels", "counts")
+    spread = problem.spread
+    changes = {"members": spread.members[t : t + 1]}
+    if spread.mixing is None:
+        changes["covariances"] = Dense(spread.covariances.matrices[t : t + 1])
+    else:
+        changes["mixing"] = spread.mixing[t : t + 1]
+    return replace(problem, spread=replace(spread, **changes), **{n: getattr(problem, n)[t : t + 1] for n in names})
 
 
 def zeros(problem):
-    tasks, _, width = problem.points.shape
-    return np.zeros((tasks, problem.members.shape[2], width))
+    return np.zeros((len(problem.means), problem.mean_labels.max() + 1, problem.means.shape[2]))
 
 
 def scipy_minimum(problem, start):
     """L-BFGS-B on one task, to the end of what its numbers can resolve."""
 
     def value_and_gradient(x):
-        at = bound_objective(problem, x.reshape(start.shape))
+        at = problem.objective(x.reshape(start.shape))
         return at.value[0], at.gradient.ravel()
 
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 20_000, "maxcor": 20}
@@ -64,13 +65,13 @@ def scipy_minimum(problem, start):
 
 def check_minimum(problem, theta, *, tolerance=1e-6):
     """Value and predictions of every task are those of SciPy's minimum; returns SciPy's evaluations."""
-    queries = np.random.default_rng(0).normal(size=(200, problem.points.shape[2] - 1))
+    queries = np.random.default_rng(0).normal(size=(200, problem.means.shape[2] - 1))
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     evaluations = []
-    for t in range(problem.points.shape[0]):
+    for t in range(len(problem.means)):
         task = task_of(problem, t)
         best = scipy_minimum(task, zeros(task))
-        value = bound_objective(task, theta[t : t + 1]).value[0]
+        value = task.objective(theta[t : t + 1]).value[0]
         assert value == pytest.approx(best.fun, rel=tolerance)
         expected = probabilities(best.x.reshape(theta.shape[1:]), queries)
         np.testing.assert_allclose(probabilities(theta[t], queries), expected, atol=1e-3)
@@ -78,9 +79,15 @@ def check_minimum(problem, theta, *, tolerance=1e-6):
     return evaluations
 
 
-def minimum(problem, start=None, metric=apply_metric):
+def metric_of(problem):
+    spread, width = problem.spread, problem.means.shape[2] - 1
+    variances = spread.covariances.variances.reshape(-1, width).mean(axis=0)
+    return RayMetric(problem, variances if spread.variances is None else variances + spread.variances).apply
+
+
+def minimum(problem, start=None, metric=None):
     start = zeros(problem) if start is None else start
-    return minimise(partial(bound_objective, problem), partial(metric, problem), start)
+    return minimise(problem.objective, metric or metric_of(problem), start)
 
 
 PROBLEMS = {
@@ -102,11 +109,14 @@ def test_minimum_is_scipys_in_fewer_evaluations(kind):
 
 def with_equal_classes(problem, count):
     """The first classes have the same Gaussian and the same support sample."""
-    points, covariances = problem.points.copy(), problem.covariances.matrices.copy()
-    for first in (0, 3):
-        points[:, first : first + count] = points[:, first : first + 1]
-    covariances[:, :count] = covariances[:, :1]
-    return replace(problem, points=points, covariances=Dense(covariances))
+    means, samples, covariances = (
+        x.copy() for x in (problem.means, problem.samples, problem.spread.covariances.matrices)
+    )
+    for x in (means, samples, covariances):
+        x[:, :count] = x[:, :1]
+    return replace(
+        problem, means=means, samples=samples, spread=replace(problem.spread, covariances=Dense(covariances))
+    )
 
 
 HARD_PROBLEMS = {
@@ -146,9 +156,9 @@ def test_alpha_takes_few_more_evaluations(alpha_rule):
 def test_a_direction_uphill_is_no_sign_of_a_minimum(calls):
     problem, seen = bank_problem(tasks=2), []
 
-    def metric(problem, at, x):
+    def metric(at, x):
         seen.append(1)
-        return apply_metric(problem, at, x) * (-1 if len(seen) - 1 in calls else 1)
+        return metric_of(problem)(at, x) * (-1 if len(seen) - 1 in calls else 1)
 
     found = minimum(problem, metric=metric)
     assert found.converged.all()
@@ -157,13 +167,12 @@ def test_a_direction_uphill_is_no_sign_of_a_minimum(calls):
 
 def test_a_batch_is_its_tasks_one_at_a_time_also_beside_a_hard_one():
     problem = bank_problem(tasks=4)
-    counts = problem.counts.copy()
-    counts[1] *= 1e4
-    problem = replace(problem, counts=counts)
+    factors = np.array([[1], [1e4], [1], [1]])
+    problem = replace(problem, counts=factors * problem.counts, mean_counts=factors * problem.mean_counts)
     together = minimum(problem).theta
     for t in (0, 2, 3):
         alone = minimum(task_of(problem, t)).theta
-        values = [bound_objective(task_of(problem, t), theta).value[0] for theta in (together[t : t + 1], alone)]
+        values = [task_of(problem, t).objective(theta).value[0] for theta in (together[t : t + 1], alone)]
         assert values[0] == pytest.approx(values[1], rel=1e-8)
         np.testing.assert_allclose(together[t], alone[0], atol=3e-3 * np.abs(alone).max())
 
@@ -182,16 +191,17 @@ def test_a_converged_task_is_left_alone():
 
 def test_single_precision_reaches_nearly_the_same_minimum():
     problem = bank_problem()
-    names = ("points", "members", "counts", "spectrum")
+    names = ("means", "mean_counts", "samples", "counts")
+    covariances = Dense(problem.spread.covariances.matrices.astype(np.float32))
     single = replace(
         problem,
-        covariances=Dense(problem.covariances.matrices.astype(np.float32)),
+        spread=replace(problem.spread, members=problem.spread.members.astype(np.float32), covariances=covariances),
         **{name: getattr(problem, name).astype(np.float32) for name in names},
     )
     found = minimum(single, zeros(problem).astype(np.float32))
     assert found.theta.dtype == np.float32
-    best = bound_objective(problem, minimum(problem).theta).value
-    np.testing.assert_allclose(bound_objective(problem, found.theta.astype(np.float64)).value, best, rtol=3e-5)
+    best = problem.objective(minimum(problem).theta).value
+    np.testing.assert_allclose(problem.objective(found.theta.astype(np.float64)).value, best, rtol=3e-5)
 
 
 # --- the head --------------------------------------------------------------------------------------------

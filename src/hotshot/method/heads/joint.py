@@ -1,9 +1,9 @@
 r"""One linear classifier for base and new classes: rows of base classes, trained once, and rows of new classes.
 
 The rows of the B base classes ("old" classes) are trained on their samples. They do not change when new classes are
-added, so that old classes are separated from each other as before. The rows of N new classes minimise the bound of
-``hotshot.method.heads.diagonal`` over all B + N classes, on samples of base classes, support samples and calibrated
-Gaussians: the cost of a new class is that of its own row.
+added, so that old classes are separated from each other as before. The rows of N new classes minimise the loss of
+``hotshot.method.heads.problem`` over all B + N classes, on samples of base classes, support samples and calibrated
+Gaussians with diagonal covariances: the cost of a new class is that of its own row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from scipy.special import expit, logsumexp
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
-from hotshot.method.heads.diagonal import DiagonalProblem, less_labels
+from hotshot.method.heads.bound import INTERCEPT_CURVATURE, with_ones
+from hotshot.method.heads.optimiser import Metric, Minimum, minimise
+from hotshot.method.heads.problem import Diagonals, HeadProblem
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
@@ -36,8 +38,12 @@ LARGEST_SHIFT = 3.0
 # second if the extractor was trained on the base classes, so that new classes look like them.
 LARGEST_SHARES = 0.06, 0.12
 # Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
-# not depend on their start.
-ROUGH, EXACT = 1e-5, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
+# not depend on their start. Near their minimum, the curvature of each is computed, and few steps remain.
+ROUGH, NEAR, EXACT = 1e-5, 1e-3, {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
+# Samples with a smaller share in the curvature of a class are left out of it.
+SMALLEST_SHARE = 1e-4
+# Most entries of the curvatures of all classes; beyond it they share one.
+MOST_ENTRIES = 2**26
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,7 @@ def train_old(
         places, owners = _sorted_rows(rows)
         points = base.transform(samples[places])
         weights = (method.n_generated / np.bincount(owners)[owners]).astype(points.dtype)
-        if theta is None:
-            theta = _old_rows(_with_ones(points), owners, weights, method.C, start)
+        theta = _old_rows(points, owners, weights, method.C, start) if theta is None else theta
         return OldClasses(theta, points, weights, held_out, labels)
 
     # Those that are held out come last: they are used where there is no other sample.
@@ -133,22 +138,22 @@ def _sorted_rows(members: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def _old_rows(
     points: np.ndarray, labels: np.ndarray, weights: np.ndarray, C: float, start: np.ndarray | None
 ) -> np.ndarray:
-    """Rows of classes (B, V + 1) trained on points (P, V + 1) with labels and weights (P,), from these or zeros."""
-    nothing, dtype = points[:0], points.dtype
-    problem = DiagonalProblem(
-        points=points,
-        labels=labels,
-        counts=weights,
-        levels=np.full(len(points), -np.inf, dtype=dtype),
+    """Rows of classes (B, V + 1) trained on points (P, V) with labels and weights (P,), from these rows or zeros."""
+    samples, n_classes = with_ones(points)[None], int(labels[-1]) + 1
+    nothing = samples[:, :0]
+    problem = HeadProblem(
         means=nothing,
-        variances=nothing[:, :-1],
-        mean_labels=labels[:0],
-        mean_counts=weights[:0],
-        old=nothing,
+        mean_labels=labels[None, :0],
+        mean_counts=weights[None, :0],
+        spread=Diagonals(labels[None, :0], nothing[..., :-1]),
+        samples=samples,
+        labels=labels[None],
+        counts=weights[None],
         C=C,
     )
-    start = np.zeros((int(labels[-1]) + 1, points.shape[1])) if start is None else start
-    return problem.minimum(start.astype(dtype), ROUGH)[0]
+    start = np.zeros((n_classes, samples.shape[2])) if start is None else start
+    theta = start[None].astype(points.dtype)
+    return np.asarray(minimise(problem.objective, _shared_metric(problem, n_classes), theta, ROUGH).theta[0])
 
 
 def train_new(
@@ -168,43 +173,88 @@ def train_new(
     n_classes = int(owners.max()) + 1
     shares = (NEW_WEIGHT ** (1 / np.bincount(labels))).astype(dtype)
     variances = gaussians.weights[0] @ base.variances
-    problem = DiagonalProblem(
-        points=_with_ones(np.concatenate([old.points, support])),
-        labels=np.concatenate([np.full(len(old.points), n_classes), labels]),
-        counts=np.concatenate([old.weights, method.support_weight * shares[labels]]),
-        levels=np.concatenate([old.levels_at_points, old.levels(support)]),
-        means=_with_ones(gaussians.means[0]),
-        variances=variances if gaussians.variances is None else variances + gaussians.variances,
-        mean_labels=owners,
-        mean_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype) * shares[owners],
-        old=old.theta,
+    if gaussians.variances is not None:
+        variances = variances + gaussians.variances
+    problem = HeadProblem(
+        means=with_ones(gaussians.means),
+        mean_labels=gaussians.labels,
+        mean_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype)[None] * shares[gaussians.labels],
+        spread=Diagonals(n_old + gaussians.labels, variances[None]),
+        samples=with_ones(np.concatenate([old.points, support]))[None],
+        labels=np.concatenate([np.full(len(old.points), n_classes), labels])[None],
+        counts=np.concatenate([old.weights, method.support_weight * shares[labels]])[None],
         C=method.C,
+        old=old.theta,
+        levels=np.concatenate([old.levels_at_points, old.levels(support)])[None],
     )
     start = np.zeros((n_classes, support.shape[1] + 1)) if start is None else start
-    rows, converged = problem.minimum(start.astype(dtype), EXACT[np.dtype(dtype)])
-
-    at_points = problem.counts[:, None] * less_labels(problem.at_points(rows)[1], problem.labels)
-    at_means = problem.mean_counts[:, None] * less_labels(problem.at_means(rows)[1], problem.all_labels)
-    slopes = np.concatenate([at_means[:, n_old:], at_points[len(old.points) :, :-1]])
+    minimum = _exact_minimum(problem, start[None].astype(dtype))
+    at_means = problem.mean_slopes(minimum.point.of_means)[0]
+    at_support = problem.sample_slopes(minimum.point.of_samples)[0, len(old.points) :, :-1]
+    slopes = np.concatenate([at_means[:, n_old:], at_support])
     beside = np.bincount(owners, at_means[:, :n_old].sum(axis=1))
-    return NewRows(rows, converged, slopes, beside, _shift_to_full_weight(problem, rows, shares))
+    shift = _shift_to_full_weight(problem, minimum.theta, shares)
+    return NewRows(minimum.theta[0], bool(minimum.converged[0]), slopes, beside, shift)
 
 
-def _shift_to_full_weight(problem: DiagonalProblem, rows: np.ndarray, shares: np.ndarray) -> float:
-    """The common shift of the intercepts of new rows (N, V + 1) that minimises the loss at full weight of all classes.
+def _exact_minimum(problem: HeadProblem, theta: np.ndarray) -> Minimum:
+    """The minimum from theta (1, N, V + 1), near which each class has a metric of its own."""
+    metric = _shared_metric(problem, theta.shape[1])
+    if theta.size * theta.shape[2] <= MOST_ENTRIES:
+        near = minimise(problem.objective, metric, theta, NEAR)
+        theta, metric = near.theta, _class_metric(problem, near)
+    return minimise(problem.objective, metric, theta, EXACT[theta.dtype])
+
+
+def _shared_metric(problem: HeadProblem, n_classes: int) -> Metric:
+    """One curvature for all classes of a task: that at equal probabilities."""
+    samples, counts = problem.samples[0], problem.counts[0] / (n_classes + problem.n_old)
+    assert isinstance(problem.spread, Diagonals)
+    variances = problem.mean_counts[0] @ problem.spread.variances[0] / n_classes
+    inverse = _inverse(problem, (samples * counts[:, None]).T @ samples, variances)
+    return lambda at, x: x @ inverse
+
+
+def _class_metric(problem: HeadProblem, near: Minimum) -> Metric:
+    """The curvature of each class of a task near the minimum, with the other rows fixed."""
+    assert isinstance(problem.spread, Diagonals)
+    gaussians, samples, means = problem.spread.variances[0], problem.samples[0], problem.means[0]
+    counts, p_means = problem.mean_counts[0, :, None], near.point.of_means[0, :, problem.n_old :]
+    p_samples = near.point.of_samples[0, :, : p_means.shape[1]]
+    variances = (counts * p_means).T @ gaussians
+    np.add.at(variances, problem.mean_labels[0], counts * gaussians)
+    shares = problem.counts[0, :, None] * p_samples * (1 - p_samples)
+    mean_shares = counts * p_means * (1 - p_means)
+    inverses = np.empty((shares.shape[1], *samples.shape[1:] * 2), dtype=samples.dtype)
+    for n, share in enumerate(shares.T):
+        some = share > SMALLEST_SHARE * share.sum()
+        points = np.concatenate([samples[some], means])
+        points *= np.sqrt(np.concatenate([share[some], mean_shares[:, n]]))[:, None]
+        inverses[n] = _inverse(problem, points.T @ points, variances[n])
+    return lambda at, x: np.matmul(inverses, x[..., None])[..., 0]
+
+
+def _inverse(problem: HeadProblem, curvature: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """The inverse of a curvature (V + 1, V + 1) with these variances (V,) and the penalty on its diagonal."""
+    added = np.append(variances + 1 / problem.C, INTERCEPT_CURVATURE)
+    return np.asarray(np.linalg.inv(curvature + np.diag(added)).astype(curvature.dtype))
+
+
+def _shift_to_full_weight(problem: HeadProblem, theta: np.ndarray, shares: np.ndarray) -> float:
+    """The common shift of the intercepts of new rows (1, N, V + 1) of the least loss at full weight of all classes.
 
     The classes have ``shares`` (N,) of their full weight in the problem; the last are the old ones, which have all.
     """
     counts = problem.counts / np.append(shares, 1)[problem.labels].astype(np.float64)
-    of_new = counts[problem.labels < len(rows)].sum()
+    of_new = counts[problem.labels < len(shares)].sum()
     mean_counts = problem.mean_counts / shares[problem.mean_labels]
-    # How far new classes lead: at the points, and at the Gaussians.
-    leads = logsumexp(problem.points @ rows.T, axis=1).astype(np.float64) - problem.levels
-    at_old, at_new = np.split(problem.exponents(rows), [len(problem.old)], axis=1)
-    mean_leads = (logsumexp(at_new, axis=1) - logsumexp(at_old, axis=1)).astype(np.float64)
+    # How far new classes lead: at the samples, and at the Gaussians.
+    leads = logsumexp(problem.samples @ theta.swapaxes(1, 2), axis=2).astype(np.float64) - problem.levels
+    at_old, at_new = np.split(problem.exponents(theta)[0], [problem.n_old], axis=2)
+    mean_leads = (logsumexp(at_new, axis=2) - logsumexp(at_old, axis=2)).astype(np.float64)
 
     def slope(shift: float) -> float:
-        return float(counts @ expit(leads + shift) - of_new - mean_counts @ expit(-mean_leads - shift))
+        return float(np.sum(counts * expit(leads + shift)) - of_new - np.sum(mean_counts * expit(-mean_leads - shift)))
 
     low, high = FULL_WEIGHT_SHIFT
     if slope(low) >= 0 or slope(high) <= 0:
@@ -233,7 +283,3 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
     # If one held-out sample is more than the limit, nothing shows how far to go.
     in_favour = largest_shift(favoured) if base_loss * len(old.labels) >= 1 else 0.0
     return min(largest_shift(base_loss), max(0.0, in_favour))
-
-
-def _with_ones(x: np.ndarray) -> np.ndarray:
-    return np.concatenate([x, np.ones_like(x[:, :1])], axis=1)

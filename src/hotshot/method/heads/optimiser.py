@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import choose
+from hotshot.method.heads.problem import Point
 
 # Pairs of steps that are remembered, and settings of the line search.
 MEMORY = 12
@@ -23,26 +23,18 @@ SINGLE, DOUBLE = (3e-7, 1e-6), (1e-15, 1e-8)
 
 
 @dataclass(frozen=True)
-class Point:
-    """Value (tasks,) and gradient (tasks, N, V + 1) of an objective; subclasses add what their metric needs."""
-
-    value: np.ndarray
-    gradient: np.ndarray
-
-
-@dataclass(frozen=True)
 class Minimum:
     """Theta (tasks, N, V + 1), the point there, which tasks converged (tasks,), and the number of iterations."""
 
     theta: np.ndarray
-    point: Any
+    point: Point
     converged: np.ndarray
     iterations: int
 
 
-Objective = Callable[[np.ndarray], Any]
+Objective = Callable[[np.ndarray], Point]
 # The inverse of a positive approximation of the Hessian at a point, times x (tasks, N, V + 1).
-Metric = Callable[[Any, np.ndarray], np.ndarray]
+Metric = Callable[[Point, np.ndarray], np.ndarray]
 # Steps, changes of the gradient, and the inverses of their products (tasks,).
 Memory = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 

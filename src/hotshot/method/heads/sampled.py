@@ -62,7 +62,7 @@ def fit_sampled(training: Training) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     if not np.isfinite(covariances).all():
         raise FloatingPointError
     # scikit-learn's fit starts near its minimum, which saves half of its time.
-    start = minimise_bound(head_problem(training), ROUGH).theta
+    start = minimise_bound(head_problem(training), training, ROUGH).theta
     thetas, converged, slopes = start.copy(), np.ones(len(start), dtype=bool), []
     for task, seed in enumerate(training.seeds):
         labels = gaussians.labels[task]
