@@ -15,20 +15,20 @@ import typer
 
 from hotshot.errors import ParameterError
 
-Check = Callable[[Any], Any]
 
-
-def option(text: str, *flags: str, check: Check | None = None, names: tuple[str, str] | None = None) -> Any:
-    """An option with its help text, a check of its value, and the module and table of names that a shell completes."""
-    callback = None if check is None else lambda value: None if value is None else check(value)
-    return typer.Option(
-        *flags, help=text, callback=callback, autocompletion=None if names is None else _completed(names)
-    )
+def option(text: str, *flags: str, names: tuple[str, str] | None = None) -> Any:
+    """An option with its help text, and the module and table of names that a shell completes."""
+    return typer.Option(*flags, help=text, autocompletion=None if names is None else _completed(names))
 
 
 def number(text: str, *flags: str) -> Any:
     """A numeric option with its help text; values outside the limits of its name are refused before any work."""
     return typer.Option(*flags, help=text, callback=_within_limits)
+
+
+def size(text: str) -> Any:
+    """An option for the ways, shots or queries of tasks; what tasks cannot have is refused before any work."""
+    return typer.Option(help=text, callback=_checked_size)
 
 
 def argument(text: str, metavar: str | None = None, names: tuple[str, str] | None = None) -> Any:
@@ -49,6 +49,16 @@ def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
+def _checked_size(param: typer.CallbackParam, value: str | None) -> Any:
+    from hotshot.evaluation.tasks import check_queries, check_shots, check_size
+
+    if value is None:
+        return None
+    if param.name == "shots":
+        return check_shots(value.split(","))
+    return check_queries(value) if param.name == "queries" else check_size("ways", value)
+
+
 def _completed(names: tuple[str, str]) -> Callable[[str], list[str]]:
     """Shell completion of a name, the last one of a comma-separated list."""
 
@@ -59,24 +69,6 @@ def _completed(names: tuple[str, str]) -> Callable[[str], list[str]]:
         return [f"{before}{comma}{name}" for name in possible if name.startswith(last)]
 
     return complete
-
-
-def _ways(value: str) -> int | str:
-    from hotshot.evaluation.tasks import check_size
-
-    return check_size("ways", value)
-
-
-def _shots(value: str) -> Any:
-    from hotshot.evaluation.tasks import check_shots
-
-    return check_shots(value.split(","))
-
-
-def _queries(value: str) -> Any:
-    from hotshot.evaluation.tasks import check_queries
-
-    return check_queries(value)
 
 
 RESUME = "Rerun the command to resume."
@@ -93,23 +85,21 @@ Base = Annotated[Path | None, option("Features of the base classes: a file of an
 Novel = Annotated[Path | None, option("Features of the novel classes: a file of any format.")]
 Bank = Annotated[str | None, option(f"Embedded bank instead of files: {BANKS}.", names=BANK_NAMES)]
 # Tasks.
-Ways = Annotated[str, option(WAYS, check=_ways)]
-WaysOrAll = Annotated[str | None, option(f"{WAYS} Default: 5, or all classes in the generalised setting.", check=_ways)]
-WaysOrBanks = Annotated[str | None, option(f"{WAYS} Default: 5, or 20 for omniglot.", check=_ways)]
+Ways = Annotated[str, size(WAYS)]
+WaysOrAll = Annotated[str | None, size(f"{WAYS} Default: 5, or all classes in the generalised setting.")]
+WaysOrBanks = Annotated[str | None, size(f"{WAYS} Default: 5, or 20 for omniglot.")]
 Shots = Annotated[
     str,
-    option(
+    size(
         "Support samples per class: a number, several such as 1,5, or a range such as 1-10, from which each class "
-        "draws its own.",
-        check=_shots,
+        "draws its own."
     ),
 ]
 Queries = Annotated[int, number("Query samples per class.")]
 AnyQueries = Annotated[
     str,
-    option(
-        "Query samples per class; dirichlet:2 draws unequal numbers with a mean of 15, dirichlet:2:5 with a mean of 5.",
-        check=_queries,
+    size(
+        "Query samples per class; dirichlet:2 draws unequal numbers with a mean of 15, dirichlet:2:5 with a mean of 5."
     ),
 ]
 Seed = Annotated[int, number("Random seed.")]

@@ -102,7 +102,10 @@ def reproduce(
         return
     if not (every or experiments):
         raise ParameterError(f"Pass names of experiments, or --all: {', '.join(EXPERIMENTS)}.")
-    chosen = list(EXPERIMENTS.values()) if every else [_experiment(name) for name in dict.fromkeys(experiments or ())]
+    chosen = list(EXPERIMENTS if every else dict.fromkeys(experiments or ()))
+    for unknown in (name for name in chosen if name not in EXPERIMENTS):
+        close = did_you_mean(unknown, EXPERIMENTS)
+        raise ParameterError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {unknown!r}.{close}")
     console = Console(stderr=json)
     with waiting("reading the features"):
         classes, samples = load_data(base, novel, bank)
@@ -129,9 +132,11 @@ def reproduce(
     with locked(out):
         check_report(out / PAGE)
     found = []
-    for experiment, findings, document in reproduce(
-        chosen, setting, out, during=during, validation=validation, source=source_of(base, novel, bank)
-    ):
+    runs = reproduce(
+        [EXPERIMENTS[name] for name in chosen], setting, out, during=during, validation=validation,
+        source=source_of(base, novel, bank),
+    )  # fmt: skip
+    for experiment, findings, document in runs:
         found.append((findings, document))
         _print(console, experiment, findings, watching.notes)
     _print_claims(console, [claim for findings, _ in found for claim in findings.claims])
@@ -141,16 +146,6 @@ def reproduce(
         print_json([document for _, document in found])
     else:
         console.say(f"Tables and figures: {out}. Report: {out / PAGE}")
-
-
-def _experiment(name: str) -> Experiment:
-    from hotshot.paper import EXPERIMENTS
-
-    if name not in EXPERIMENTS:
-        raise ParameterError(
-            f"experiment must be one of {', '.join(EXPERIMENTS)}, got {name!r}.{did_you_mean(name, EXPERIMENTS)}"
-        )
-    return EXPERIMENTS[name]
 
 
 def _other(text: str) -> FeatureSet:
