@@ -261,20 +261,3 @@ def test_every_truncated_file_is_refused(tmp_path):
 def test_files_that_go_on_after_the_first_pickle_are_refused(read):
     with pytest.raises(InputError, match="holds 14 bytes after its first pickle: store all vectors in one"):
         read(pickle.dumps(by_class(list)) + b"\x80\x04]\x94." + b"\x80\x04(K\x01K\x02e.")
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"<html>", "is not a pickle, it starts with b'<html>'"),
-        (b"\x00" * 50, "is not a pickle"),
-        (b"", "is empty"),
-        (b"\x80\x06N.", "unsupported pickle protocol: 6"),
-        (b"\x80", "truncated"),
-    ],
-)
-def test_files_that_are_not_pickles(tmp_path, data, message):
-    path = tmp_path / "a.plk"
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        open_pickle(path)

@@ -107,24 +107,6 @@ def test_a_header_length_may_look_like_anything(tmp_path):
         assert read_features(path).X.shape == (1, 1)
 
 
-def test_a_path_that_is_not_a_file_is_named(tmp_path):
-    for path, message in (
-        (tmp_path / "nowhere.npz", "There is no file"),
-        (tmp_path, "is a folder"),
-        (tmp_path / "a\0b.npz", "cannot be read"),
-        (tmp_path / ("x" * 300), "cannot be read"),
-    ):
-        with pytest.raises(InputError, match=message):
-            read_features(path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.npz")
-    with pytest.raises(InputError, match="not a regular file"):
-        read_features(tmp_path / "pipe.npz")
-
-
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="everything is readable to root")
 def test_a_file_without_permission_is_named(tmp_path):
     path = tmp_path / "features.npz"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hotshot.errors import InputError
-from hotshot.files.atomic import replace_file
 from hotshot.files.tensors import DTYPES, Stream, map_tensors, write_tensors
 
 safetensors = pytest.importorskip("safetensors")
@@ -77,17 +76,6 @@ def test_tensors_are_views_of_the_file_that_cannot_be_written_to(path):
     X = map_tensors(path).tensors["X"]
     with pytest.raises(ValueError, match="read-only"):
         X[0] = 1
-
-
-def test_brain_floats_are_mapped_as_their_bits(path):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
-    save_file({"X": torch.tensor([1.0, -2.5]).bfloat16(), "y": torch.tensor([1])}, path)
-    file = map_tensors(path)
-    assert file.brain_floats == {"X"}
-    bits = file.tensors["X"].astype(np.uint32) << 16
-    np.testing.assert_array_equal(bits.view(np.float32), [1.0, -2.5])
 
 
 # --- torn and lying files
@@ -176,27 +164,3 @@ def test_names_that_are_not_text_are_refused_and_leave_no_file(path, names, meta
     with pytest.raises(InputError, match="is not valid text"):
         write_tensors(path, dict.fromkeys(names, np.zeros(1)), metadata)
     assert os.listdir(path.parent) == []
-
-
-def failing(path, error):
-    with replace_file(path) as file:
-        file.write(b"new")
-        raise error
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError, InputError])
-def test_after_an_error_the_old_file_is_there_and_nothing_else(path, error):
-    path.write_bytes(b"old")
-    with pytest.raises(error):
-        failing(path, error)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(path.parent) == [path.name]
-
-
-@pytest.mark.parametrize("name", ["nowhere/file", "file/inside", "folder", "x" * 300, ""])
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, name):
-    (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="cannot be written"), replace_file(tmp_path / name) as file:
-        file.write(b"some")
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]

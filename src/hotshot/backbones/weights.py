@@ -61,10 +61,7 @@ def load_weights(network: nn.Module, path: str | Path) -> Report:
 def _read_state(path: Path) -> dict[str, np.ndarray]:
     """Tensors of a file by name, in its order."""
     if path.suffix == ".safetensors":
-        file = map_tensors(path)
-        # Brain floats are the first half of the bits of a float32.
-        as_floats = {name: (file.tensors[name].astype(np.uint32) << 16).view(np.float32) for name in file.brain_floats}
-        return {**file.tensors, **as_floats}
+        return map_tensors(path).tensors
     weights = read_weights(path)
     if not weights:
         raise InputError(f"{path} holds no weights by name: save the state_dict of the network with torch.save.")

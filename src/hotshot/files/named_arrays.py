@@ -12,7 +12,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -585,7 +585,6 @@ def integer_array(values: Sequence[int], path: Path) -> np.ndarray:
 def labels_from_text(texts: Sequence[str], path: Path) -> np.ndarray:
     """Labels from their distinct texts: integers of 64 bits if all look like integers (7, not 007 or 7.0)."""
     if all(map(_INTEGER.fullmatch, texts)):
-        values = [int(text) for text in texts]
-        if min(values) >= (-(2**63) if max(values) < 2**63 else 0) and max(values) < 2**64:
-            return integer_array(values, path)
+        with suppress(InputError):
+            return integer_array(list(map(int, texts)), path)
     return label_array(list(texts), "its labels", path)

@@ -164,10 +164,6 @@ class Unpickler(pickle.Unpickler):
             return entry
         raise refused(self._name, f"{module[:80]}.{name[:80]}")
 
-    def persistent_load(self, pid: Any) -> Any:
-        """Only files of torch have objects elsewhere."""
-        raise ValueError("it refers to objects outside the file")
-
 
 def refused(name: str, asked: str) -> InputError:
     """The error for a file that names a function or class that is not in the table."""

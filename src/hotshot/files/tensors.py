@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"}
 DTYPES |= {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "UIF" for size in (2, 4, 8)}
-# Brain floats have no NumPy type: they are mapped as the integers that hold their bits.
-BRAIN_FLOAT = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 # The library's own limit.
 LONGEST_HEADER = 100_000_000
@@ -58,11 +56,10 @@ class Stream:
 
 @dataclass(frozen=True)
 class TensorFile:
-    """Tensors by name, read-only views of the file, and its metadata; `brain_floats` names the BF16 ones."""
+    """Tensors by name, read-only views of the file, and its metadata."""
 
     tensors: dict[str, np.ndarray]
     metadata: dict[str, str]
-    brain_floats: frozenset[str] = frozenset()
 
 
 def map_tensors(path: str | Path) -> TensorFile:
@@ -84,24 +81,24 @@ def map_tensors(path: str | Path) -> TensorFile:
             need(
                 last <= len(numbers), f"it is truncated: tensor {name!r:.80} ends {last - len(numbers)} bytes after it"
             )
-            tensors[name] = numbers[first:last].view(_dtype(entry["dtype"], name, path)).reshape(entry["shape"])
+            kind, tensor = str(entry["dtype"]), numbers[first:last]
+            if kind == "BF16":
+                # NumPy has no such type: it is the first half of the bits of float32.
+                tensor = (tensor.view("<u2").astype(np.uint32) << 16).view(np.float32)
+            elif kind in DTYPES:
+                tensor = tensor.view(DTYPES[kind])
+            else:
+                raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r:.80}: store it as float32.")
+            tensors[name] = tensor.reshape(entry["shape"])
             need(tensors[name].shape == tuple(entry["shape"]), f"tensor {name!r:.80} has an invalid shape")
             end = last
         need(end == len(numbers), f"{len(numbers) - end} bytes belong to no tensor")
-    brain_floats = frozenset(name for name, entry in header.items() if entry["dtype"] == BRAIN_FLOAT)
-    return TensorFile({name: tensors[name] for name in header}, metadata, brain_floats)
+    return TensorFile({name: tensors[name] for name in header}, metadata)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     need(len({name for name, _ in pairs}) == len(pairs), "a name is repeated")
     return dict(pairs)
-
-
-def _dtype(kind: Any, name: str, path: str | Path) -> str:
-    code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
-    if code is None:
-        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r:.80}: store it as float16 or float32.")
-    return code
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
@@ -144,8 +141,6 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
 def open_features(path: Path, part: str | None) -> FeatureSource:
     """Features and labels of a safetensors file, from hotshot or another program, without reading its numbers."""
     file = map_tensors(path)
-    if file.brain_floats:
-        raise InputError(f"{path} holds {quoted(min(file.brain_floats))} in bfloat16: store it as float16 or float32.")
     if _KEY not in file.metadata:
         return features_from_arrays(file.tensors, path, part=part)
     if part is not None:
