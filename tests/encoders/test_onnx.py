@@ -138,7 +138,8 @@ def test_damaged_and_absent_files_are_one_sentence(onnx, tmp_path, capfd):
     whole = onnx(POOL, IMAGES, {"y": ["n", 3]}).read_bytes()
     damaged = tmp_path / "damaged.onnx"
     unnamed = whole.replace(b"GlobalAveragePool", b"GlobalAverage\xff\xfe\xfd\xfc")
-    for content in (b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
+    unwritten = whole.replace(b"tests", b"test\xff")
+    for content in (b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, unwritten, whole.replace(b"n", b"\xff")):
         damaged.write_bytes(content)
         with pytest.raises(InputError, match=r"damaged.onnx is not an ONNX file that onnxruntime .* can run") as raised:
             load(damaged)

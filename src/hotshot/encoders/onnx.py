@@ -37,7 +37,7 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
 
     path = Path(name)
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
-    session = _session(path, device)
+    session, producer = _session(path, device)
     images, features, channels_last, batch, fixed_side = _form(session.get_inputs(), session.get_outputs(), path)
     side = size if fixed_side is None else fixed_side
     if side is None:
@@ -63,12 +63,13 @@ def onnx_encoder(name: str, size: int | None, device: str) -> Encoder:
     def network(pixels: Any) -> Any:
         return torch.cat([run(some) for some in pixels.split(batch or len(pixels))])
 
-    about = {"sha256": digest, "producer": session.get_modelmeta().producer_name, "size": side}
+    about = {"sha256": digest, "producer": producer, "size": side}
     full = str(path.resolve()) + ("" if size is None else f"#{size}")
     return network_encoder(full, path.name, network, decoded, about, device)
 
 
-def _session(path: Path, device: str) -> Any:
+def _session(path: Path, device: str) -> tuple[Any, str]:
+    """The session of a file, and the program that wrote it."""
     try:
         import onnxruntime
     except ImportError:
@@ -84,8 +85,7 @@ def _session(path: Path, device: str) -> Any:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=False)
         # Names that are no text are found out here.
         _listed([*session.get_inputs(), *session.get_outputs()])
-        session.get_modelmeta()
-        return session
+        return session, session.get_modelmeta().producer_name
     except Exception as error:  # onnxruntime's own have no other base.
         raise InputError(
             f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} can run ({reason(error)}): "
