@@ -197,6 +197,13 @@ def test_validation_classes_may_come_after_an_interruption(tmp_path):
     assert read_checkpoint(tmp_path / "run" / "best")[0]["history"][-1]["validation"] == max(others)
 
 
+@pytest.mark.parametrize("few", [{"n_classes": 1}, {"n_classes": 3, "per_class": 1}], ids=str)
+def test_validation_classes_that_are_too_few_for_a_task_choose_nothing(tmp_path, few):
+    epochs = []
+    train(coloured(), coloured(**few), Recipe(**SMALL, epochs=1), tmp_path / "run", after_epoch=epochs.append)
+    assert epochs[0].validation is None
+
+
 def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
     recipe = Recipe(**SMALL, epochs=1)
     train(coloured(), None, recipe, tmp_path / "run")

@@ -289,8 +289,11 @@ def mixing_points(network: nn.Module) -> list[nn.Module]:
 # --- validation
 
 
-def _validation(network: nn.Module, base: DecodedSplit, val: DecodedSplit, size: int, device: str) -> float:
-    """Few-shot accuracy on validation classes, centred by evenly spaced images of the base classes."""
+def _validation(network: nn.Module, base: DecodedSplit, val: DecodedSplit, size: int, device: str) -> float | None:
+    """Few-shot accuracy on validation classes, centred by evenly spaced images of the base classes; None if too few."""
+    counts = np.bincount(val.labels)
+    if len(counts) < 2 or counts.min() < 2:
+        return None
     step = max(1, len(base) // ENOUGH_FOR_MEAN)
     centre = features_of(network, base.images[::step], size, device).mean(axis=0)
     return few_shot_accuracy(features_of(network, val.images, size, device), val.labels, centre)
