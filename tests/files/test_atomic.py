@@ -235,13 +235,6 @@ def test_one_process_at_a_time_writes_to_a_folder_and_a_killed_one_lets_go(tmp_p
         pytest.fail("the lock of a dead process is still there")
 
 
-@pytest.mark.parametrize("name", ["file", "file/below"])
-def test_a_file_is_no_folder(tmp_path, name):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunError, match="is a file, not a folder: name another"), locked(tmp_path / name):
-        pass
-
-
 def test_everything_works_on_a_disk_without_locks(tmp_path, monkeypatch):
     def acquire(self):
         raise OSError(errno.ENOTSUP, "no locks here")

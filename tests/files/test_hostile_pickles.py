@@ -46,7 +46,6 @@ def line(value):
 
 
 def _calls():
-    import builtins
     import os
     import subprocess
 
@@ -55,19 +54,13 @@ def _calls():
     return {
         "os.mkdir": lambda m: Call(os.mkdir, m),
         "os.system": lambda m: Call(os.system, f"mkdir {m}"),
-        "os.makedirs in a list of vectors": lambda m: {0: [np.ones(3), Call(os.makedirs, m)]},
         "eval": lambda m: Call(eval, CODE.format(m)),
-        "exec": lambda m: Call(exec, CODE.format(m)),
         "open": lambda m: Call(open, m, "w"),
-        "__import__": lambda m: [Call(builtins.__import__, "os"), Call(os.mkdir, m)],
         "subprocess": lambda m: Call(subprocess.check_call, ["mkdir", m]),
         "numpy runstring": lambda m: Call(runstring, CODE.format(m), {}),
         "pickle.loads": lambda m: Call(pickle.loads, pickle.dumps(Call(os.mkdir, m))),
-        "map": lambda m: Call(list, Call(map, os.mkdir, [m])),
         "object array": lambda m: {0: np.array([Call(os.mkdir, m), 1], dtype=object)},
-        "object array of vectors": lambda m: {0: [np.array([1.0, Call(os.mkdir, m)], dtype=object)]},
         "key of a dictionary": lambda m: {Call(os.mkdir, m): [np.ones(3)]},
-        "type of an array": lambda m: Call(np.dtype, Call(os.mkdir, m)),
         "shape of an array": lambda m: Call(np.ndarray, Call(os.mkdir, m)),
     }
 

@@ -14,7 +14,7 @@ import math
 import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -60,35 +60,28 @@ Tensors = tuple[Mapping[str, Any], dict[str, str]]
 
 def open_pickle(path: Path, part: str | None = None) -> FeatureSource:
     """Features in a pickle of any protocol, written by Python 2 or 3 with NumPy 1 or 2."""
-    return _opened(path, "pickle", part, growth=GROWTH)
+    return _open(path, "pickle", part, growth=GROWTH)
 
 
 def open_torch(path: Path, part: str | None = None) -> FeatureSource:
     """Features in a `.pt` or `.pth` file: tensors by name or by class, or a pair of features and labels."""
     _check_torch(path)
-    return _opened(path, "torch", part, library="torch")
+    return _open(path, "torch", part, library="torch")
 
 
 def open_matlab(path: Path, part: str | None = None) -> FeatureSource:
-    """Features in a `.mat` file up to version 7: a matrix X (samples, V) and labels y, or one matrix per class.
-
-    Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. Variables that are
-    neither numbers nor text are ignored.
-    """
-    return _opened(path, "matlab", part)
+    """Features in a `.mat` file up to version 7: variables that are neither numbers nor text are ignored."""
+    return _open(path, "matlab", part)
 
 
 def open_hdf5(path: Path, part: str | None = None) -> FeatureSource:
     """Features in an HDF5 file: named datasets, or those of Chen et al. 2019, `all_feats`, `all_labels` and `count`."""
     if importlib.util.find_spec("h5py") is None:
-        raise InputError(
-            f"{path} is an HDF5 file: pip install 'hotshot[hdf5]', or read it with h5py and save its arrays with "
-            "numpy.savez(path, X=X, y=y)."
-        )
-    return _opened(path, "hdf5", part, library="h5py")
+        raise InputError(f"{path} is an HDF5 file, and reading it needs h5py: pip install 'hotshot[hdf5]'.")
+    return _open(path, "hdf5", part, library="h5py")
 
 
-def _opened(path: Path, reader: str, part: str | None, **options: Any) -> FeatureSource:
+def _open(path: Path, reader: str, part: str | None, **options: Any) -> FeatureSource:
     file = read_in_child(convert_features, path, reader=reader, part=part, **options)
     return replace(native_features(file, path), unlabelled=file.metadata["unlabelled"])
 
@@ -410,7 +403,7 @@ def _hdf5_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Path, str | None], FeatureSource]] = {
     "pickle": lambda path, part: _features(_load_pickle(path, str(path)), path, part),
     "torch": lambda path, part: _features(_with_arrays(_load_torch(path)), path, part),
     "matlab": lambda path, part: features_from_arrays(_matlab_arrays(path), path, part=part),
