@@ -74,24 +74,11 @@ def module_encoder(
 ) -> Encoder:
     """Load a `torch.nn.Module` by name; ``load_encoder`` does it with the mean and deviation of ImageNet.
 
-    The code that `name` points to is imported and run, as ``python -m`` would run it: name only what you trust.
-
-    Parameters
-    ----------
-    name : str
-        ``package.module:attribute`` or ``path/to/file.py:attribute``, of a `torch.nn.Module`, or of a class or function
-        without required arguments that returns one.
-    size : int
-        Side of the images (batch, 3, size, size) that the module takes. It must return features (batch, V), or maps
-        (batch, V, h, w), which are averaged over h and w.
-    device : str
-        PyTorch device, such as "cuda".
-    weights : path, optional
-        File of weights; by default the module is used as it is.
-    mean, deviation : three numbers each
-        Mean and deviation to normalise pixels in [0, 1] with.
-    module : object, optional
-        The object of this name, if it has already been imported.
+    ``package.module:attribute`` or ``path/to/file.py:attribute`` is a module, or a class or function without required
+    arguments that returns one. It is imported and run, as ``python -m`` would run it: name only what you trust. The
+    module takes images (batch, 3, size, size), less `mean` and divided by `deviation`, and must return features
+    (batch, V), or maps (batch, V, h, w), which are averaged over h and w. `weights` is a file to load, and `module` the
+    object, if it has already been imported.
     """
     from torch import nn
 
