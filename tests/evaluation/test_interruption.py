@@ -1,4 +1,7 @@
-"""The same bits for any number of workers and threads, on one core, after kills, after Ctrl-C, and on resume."""
+"""The same bits for any number of workers and threads, on one core, after kills, after Ctrl-C, and on resume.
+
+A worker ends with its parent.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,3 +130,44 @@ def test_a_run_killed_many_times_ends_with_the_same_results(tmp_path):
     resumed, whole = run(tmp_path / "killed", jobs=1, quick=True), run(tmp_path / "whole", jobs=1, quick=True)
     assert records(tmp_path / "killed") == records(tmp_path / "whole")
     assert np.array_equal(resumed["nearest", 1].accuracies, whole["nearest", 1].accuracies)
+
+
+ENDLESS = """
+import os, time
+from joblib import Parallel, delayed
+from hotshot.evaluation.journal import Chunk
+from hotshot.evaluation.runner import _run_in_worker
+
+class Endless:
+    seed = 0
+
+    def __getitem__(self, index):
+        print(os.getpid(), flush=True)
+        time.sleep(100)
+
+Parallel(n_jobs=2)([delayed(_run_in_worker)(os.getpid(), None, Endless(), Chunk(1, 0, 1, "m"))])
+"""
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+def test_a_worker_ends_with_its_parent(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(ENDLESS)
+    run = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with run.stdout:
+        worker = int(run.stdout.readline())
+    assert worker != run.pid
+    assert is_running(worker)
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 60
+    while is_running(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(worker)
