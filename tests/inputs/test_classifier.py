@@ -14,6 +14,8 @@ from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
+from hotshot.files import Samples, open_features, write_features
+from hotshot.files.objects import write_sealed
 
 
 @pytest.fixture(scope="module")
@@ -170,16 +172,35 @@ def test_the_support_is_encoded_before_the_base(folder, n_encoded):
     assert n_encoded[2] == 9
 
 
+def reseal(model):
+    """Make the files of a model belong together again, as someone who forges one would."""
+    content = json.loads((model / "model.json").read_text(encoding="utf-8"))
+    files, _ = content.pop("files"), content.pop("digest")
+    write_sealed(model, "model.json", content, files)
+
+
 @pytest.mark.parametrize("field", ["encoder", "kind", "new_only", "probe", "old", "version", "format"])
-def test_a_damaged_model_is_refused_or_harmless(saved, field):
+def test_a_forged_model_is_refused_or_harmless(saved, field):
     file = saved / "inputs.json"
     whole = json.loads(file.read_text(encoding="utf-8"))
-    for value in (None, 7, [], {}, "strange", {"ids": [1]}, 10**400):
+    for value in (None, 7, [], {}, "strange", ["strange"] * 240, [[1]], {"ids": [1]}, 10**400):
         file.write_text(json.dumps({**whole, field: value}), encoding="utf-8")
+        reseal(saved)
         with suppress(HotshotError):
-            InputClassifier.load(saved).explain(["Wren0"])
+            InputClassifier.load(saved, trust=True).explain(["Wren0"])
     file.write_text(json.dumps({k: v for k, v in whole.items() if k != field}), encoding="utf-8")
+    reseal(saved)
     with pytest.raises(InputError):
+        InputClassifier.load(saved)
+
+
+@pytest.mark.parametrize("name", ["support.safetensors", "old.safetensors"])
+@pytest.mark.parametrize("change", [lambda X: X[1:], lambda X: X[:, 1:], lambda X: np.inf * X])
+def test_forged_samples_are_refused(saved, name, change):
+    X = change(open_features(saved / name, labelled=False).read()[0])
+    write_features(saved / name, Samples(X))
+    reseal(saved)
+    with pytest.raises(InputError, match="is not a valid"):
         InputClassifier.load(saved)
 
 
