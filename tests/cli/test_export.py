@@ -44,7 +44,7 @@ def newer(folder):
 @pytest.mark.parametrize(
     ("spoil", "out", "message"),
     [
-        (newer, "a.onnx", "one.model is a model of version 99, but this hotshot reads version 2: use the hotshot that"),
+        (newer, "a.onnx", "one.model is a model of version 99, but this hotshot reads version "),
         (lambda folder: CentroidClassifier().fit(X, Y).save(folder, overwrite=True), "a.onnx", "'CentroidClassifier'"),
         (lambda folder: None, "a.pt", "a.pt must end in .onnx, got '.pt'"),
         (lambda folder: None, ".", "must end in .onnx"),
