@@ -84,20 +84,10 @@ class FreeLunchClassifier(CalibratedClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TunedFreeLunchClassifier(CalibratedClassifier):
-    """Free-Lunch [1]_ on normalised features, with settings chosen on the base classes and a head without sampling.
+    """Free-Lunch on normalised features, with settings chosen on the base classes and a head without sampling.
 
-    Further differences from the published method: alpha is added to the diagonal, a class has 100 virtual features, and
-    a support sample counts as 5 of them.
-
-    Parameters
-    ----------
-    base, k, alpha
-        As in ``FreeLunchClassifier``.
-    {power}
-
-    References
-    ----------
-    .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
+    Further differences from ``FreeLunchClassifier``: alpha is added to the diagonal, a class has 100 virtual features,
+    and a support sample counts as 5 of them.
     """
 
     base: BaseClasses | None = parameter(None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,10 @@ def require_samples(bank: BaseClasses) -> np.ndarray:
 class Rival(FewShotClassifier):
     """Base of classifiers of transformed features z (samples, V); subclasses define ``_learn_z`` and ``_score``."""
 
+    # Of the support, its labels from 0 and the settings; and logits of queries.
+    _learn_z: ClassVar[Callable[..., None]]
+    _score: ClassVar[Callable[..., np.ndarray]]
+
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.transform_ = self._transform(X, settings)
         self._learn_z(self._placed(X), labels, settings)
@@ -63,12 +67,6 @@ class Rival(FewShotClassifier):
 
     def _check_state(self, width: int) -> None:
         need(self.transform_.centre is not None, "transform_ has no centre")
-
-    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-    def _score(self, z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -97,6 +95,10 @@ class MeansRival(BankRival):
 
     include_base: bool = parameter(False, "boolean")
 
+    # Of means (N, V) and numbers of samples (N,) of all classes and the settings; and means of base classes (B, V).
+    _learn_means: ClassVar[Callable[..., None]]
+    _base_means: ClassVar[Callable[..., np.ndarray]]
+
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         means, shots = means_by_class(z, labels), np.bincount(labels)
         if self.include_base and self.base is not None:
@@ -104,14 +106,6 @@ class MeansRival(BankRival):
             means = np.concatenate([self._base_means(), means])[order]
             shots = np.concatenate([self.base.counts, shots])[order]
         self._learn_means(means, shots, settings)
-
-    def _base_means(self) -> np.ndarray:
-        """Means of the base classes (B, V) in the space of the classifier."""
-        raise NotImplementedError
-
-    def _learn_means(self, means: np.ndarray, shots: np.ndarray, settings: Mapping[str, Any]) -> None:
-        """Fit to the means (N, V) and numbers of samples (N,) of all classes."""
-        raise NotImplementedError
 
 
 class SpaceRival(MeansRival):
@@ -145,6 +139,10 @@ class TransductiveClassifier(BankRival):
 
     normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
 
+    # Logits (samples, N) of transformed samples, prototypes and settings; and, of transformed queries (Q, V) and the
+    # settings, probabilities (Q, N) and scores that decide between equal ones.
+    _scores: ClassVar[Callable[..., np.ndarray]]
+    _assigned: ClassVar[Callable[..., tuple[np.ndarray, np.ndarray]]]
     jointly = True
 
     def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
@@ -169,11 +167,3 @@ class TransductiveClassifier(BankRival):
         X = self._checked(X)
         self._finite_logits(X)
         return self._assigned(self._placed(X), self.fitted_settings())
-
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
-        """Logits (samples, N) of transformed samples for given prototypes."""
-        raise NotImplementedError
-
-    def _assigned(self, z: np.ndarray, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities (Q, N) of transformed queries (Q, V), and scores that decide between equal ones."""
-        raise NotImplementedError
