@@ -40,7 +40,7 @@ def backing(array):
     """What an array is a view of in the end."""
     while isinstance(array, np.ndarray) and array.base is not None:
         array = array.base
-    return array
+    return array.obj if isinstance(array, memoryview) else array
 
 
 def arrays_of(value):

@@ -112,10 +112,8 @@ class FeatureTransform:
 
     def same_as(self, other: FeatureTransform | None) -> bool:
         """Whether both transforms are equal."""
-        if other is None:
-            return False
-        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        names = [f.name for f in fields(self)]
+        return other is not None and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     @NO_OVERFLOW_WARNINGS
     def __call__(self, x: np.ndarray, name: str = "X") -> np.ndarray:

@@ -180,8 +180,7 @@ def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str,
     if description["samples"] is not None:
         samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
         expected = (sum(description["counts"]), width)
-        need(samples.shape == expected, f"samples have shape {samples.shape} and not {expected}")
-        need(samples.dtype == dtype, f"samples are {samples.dtype} and not {dtype}")
+        need((samples.shape, samples.dtype) == (expected, dtype), f"samples have shape {samples.shape}, not {expected}")
     spaces = {}
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
