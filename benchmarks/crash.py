@@ -339,11 +339,17 @@ def fitted(seed: int) -> HOTClassifier:
     return HOTClassifier(BaseClasses.from_samples(X[:72], y[:72])).fit(X[72::4], y[72::4])
 
 
-SCENARIOS: dict[str, Callable[[], None]] = {
-    **{name: partial(command, line) for name, line in COMMANDS.items()},
-    "bank": lambda: BaseClasses.from_samples(*features()).save("one.bank", overwrite=True),
-    "model": lambda: fitted(0).save("one.model", overwrite=True),
-}
+def save_bank() -> None:
+    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
+
+
+def save_model() -> None:
+    fitted(0).save("one.model", overwrite=True)
+
+
+# Each is sent to another process, so none is a lambda.
+SCENARIOS: dict[str, Callable[[], None]] = {name: partial(command, line) for name, line in COMMANDS.items()}
+SCENARIOS |= {"bank": save_bank, "model": save_model}
 
 
 # --- processes

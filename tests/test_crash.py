@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import sys
 from pathlib import Path
 
@@ -35,6 +36,10 @@ def test_a_command_that_is_killed_loses_nothing(crash, start, tmp_path, command)
     points, kills, findings = crash.crash(command, crash.SCENARIOS[command], start, tmp_path / "root", 2)
     assert points > kills == 2
     assert not findings
+
+
+def test_every_command_can_be_sent_to_another_process(crash):
+    assert [*pickle.loads(pickle.dumps(crash.SCENARIOS))] == [*crash.SCENARIOS]
 
 
 def write_in_place():
