@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.bank.covariances import Bucket, Dense, Factored, Joined, diagonal, low_rank
+from hotshot.bank.covariances import Bucket, Dense, Factored, Joined
 from hotshot.bank.space import FeatureSpace, FeatureTransform, PreparedBase, Space, check_feature_space
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover
@@ -46,16 +46,14 @@ from hotshot.version import __version__
 if TYPE_CHECKING:
     from hotshot.bank.bank import BaseClasses
 
-# Version 2 had types of their own for diagonal and low-rank covariances.
-WHAT, VERSIONS = "bank", range(2, 4)
+WHAT, VERSION = "bank", 3
 DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.safetensors"
 REMEDY = "make one with BaseClasses.save or hotshot convert"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
 _TYPES: dict[str, Any] = {t.__name__: t for t in (Bucket, FeatureTransform, FeatureSpace, Dense, Factored, Joined)}
-_TYPES |= {"Diagonal": diagonal, "LowRank": low_rank}
-# Not in the file of a space: the bank has names and counts; files of before have their type and `ones`.
-NOT_SAVED = ("names", "counts", "type", "ones")
+# Not in the file of a space: the bank has them.
+NOT_SAVED = ("names", "counts")
 
 
 def _is_number(value: Any) -> bool:
@@ -135,7 +133,7 @@ def write_bank(
         write_tensors(folder / FEATURES, features, {})
     description = {
         "format": f"hotshot {WHAT}",
-        "version": VERSIONS[-1],
+        "version": VERSION,
         "hotshot": __version__,
         "n_features": int(bank.n_features),
         "dtype": str(bank.dtype),
@@ -158,10 +156,9 @@ def read_bank(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = Path(path)
 
     def read() -> tuple[dict[str, Any], dict[str, Any]]:
-        description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSIONS)
+        description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
         with refuse_damage(folder, WHAT):
-            # Banks of before have no choices, and banks of few classes no feature space.
-            parts = _checked_parts(folder, {"choices": {}, "feature_space": None, **description})
+            parts = _checked_parts(folder, description)
             check_sealed(folder, description)
         return parts
 
@@ -185,7 +182,7 @@ def _checked_parts(folder: Path, description: dict[str, Any]) -> tuple[dict[str,
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
         content = json.loads(file.metadata["content"])
-        parts = {name: from_json(x, file.tensors, _TYPES) for name, x in content.items() if name not in NOT_SAVED}
+        parts = {name: from_json(x, file.tensors, _TYPES) for name, x in content.items()}
         prepared, space = PreparedBase(names=names, counts=counts, **parts), Space(**entry["space"])
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = prepared
