@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hotshot.arrays import check_features
+from hotshot.arrays import check_features, check_labels
 from hotshot.errors import InputError
-from hotshot.labels import check_labels
 
 GOOD = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 

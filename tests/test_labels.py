@@ -9,8 +9,8 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
+from hotshot.arrays import as_text, check_labels, label_array
 from hotshot.errors import InputError, SimilarClassWarning
-from hotshot.labels import as_text, check_labels, label_array
 
 X, Y = make_bank(14, 12, 8)
 OLD, NEW = slice(10 * 12), slice(10 * 12, None, 4)

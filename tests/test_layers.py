@@ -12,7 +12,7 @@ import hotshot
 
 ROOT = Path(hotshot.__file__).parent
 # In the order of the page. Top-level modules come before all packages, or are public names that no package imports.
-FOUNDATIONS = ["formatting", "errors", "version", "arrays", "labels", "intervals", "cluster", "user_code"]
+FOUNDATIONS = ["formatting", "errors", "version", "arrays", "intervals", "cluster", "user_code"]
 PACKAGES = [
     "files",
     "transport",

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from children import no_child  # noqa: F401
+from hotshot.arrays import label_array
 from hotshot.files import open_features, read_features, write_features
-from hotshot.labels import label_array
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet"]
 FLOATS = ["float16", "float32", "float64"]

@@ -15,8 +15,7 @@ from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.bank import Bucket
 from hotshot.evaluation.tasks import Episodes
 from hotshot.method import high_level
-from hotshot.method.learned_cost import COSTS
-from hotshot.method.low_level import class_plan
+from hotshot.method.learned_cost import COSTS, class_plan
 
 ot = pytest.importorskip("ot")
 EPSILON, B = 0.05, len(RAGGED)

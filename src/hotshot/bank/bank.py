@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features, one_thread, slices
+from hotshot.arrays import array_hash, check_features, check_labels, joined_labels, one_thread, slices
 from hotshot.bank.building import Partition, bank_of_statistics, spool_samples
 from hotshot.bank.covariances import LOW_RANK, class_means
 from hotshot.bank.space import (
@@ -32,7 +32,6 @@ from hotshot.bank.store import DESCRIPTION, check_about, read_bank, write_bank
 from hotshot.errors import InputError, ParameterError, SharedClassWarning, warn_user
 from hotshot.files.atomic import replace_folder
 from hotshot.formatting import count, listing, quoted
-from hotshot.labels import check_labels, joined_labels
 
 # Forms of the covariances of a bank without samples.
 FORMS = (LOW_RANK, "dense", "diagonal", "pooled")

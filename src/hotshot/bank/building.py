@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, one_thread, slices
+from hotshot.arrays import check_features, check_labels, joined_labels, one_thread, slices
 from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
     ROWS_AT_ONCE,
@@ -30,7 +30,6 @@ from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
-from hotshot.labels import check_labels, joined_labels
 
 # A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, slices
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, joined_labels, slices
 from hotshot.bank import BaseClasses, PreparedBase, Space
 from hotshot.bank.space import LEAST_TO_CHOOSE, FeatureTransform
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
@@ -20,10 +20,9 @@ from hotshot.classifiers.confidence import Confidence, confidence_on
 from hotshot.classifiers.explanation import Explanation, explain_model
 from hotshot.classifiers.held_out import Fold, Task, stacked
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
-from hotshot.classifiers.saving import check_calibrated, loaded
+from hotshot.classifiers.saving import check_calibrated
 from hotshot.classifiers.suggestions import Suggestions, suggest
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning, warn_user
-from hotshot.labels import joined_labels
 from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
@@ -416,7 +415,7 @@ class CalibratedClassifier(FewShotClassifier):
         X, y = self._validated(X, y)
         joined_labels(self.classes_, y)
         is_old = np.isin(y, self.classes_[~self.new_classes])
-        base = loaded(self.base)
+        base = self._loaded_base()
         if is_old.any():
             base = base.with_samples(X[is_old], y[is_old])
         labels = np.concatenate([self.support_labels_, y[~is_old]])

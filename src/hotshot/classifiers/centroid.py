@@ -1,4 +1,4 @@
-"""The nearest class mean, plain or centred as in SimpleShot."""
+"""The nearest class mean: plain, centred as in SimpleShot, or by cosine similarity; and matching to each sample."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ import numpy as np
 
 from hotshot.arrays import unit_vectors
 from hotshot.bank.space import FeatureTransform
-from hotshot.classifiers.classifier import CENTRED, parameter
-from hotshot.classifiers.rival import MeansRival, means_by_class, require_samples
+from hotshot.classifiers.classifier import AUTO, CENTRED, NUMBER, POSITIVE, parameter
+from hotshot.classifiers.rival import MeansRival, Rival, means_by_class, require_samples
 from hotshot.transport.costs import squared_euclidean
 
 
@@ -68,3 +68,60 @@ class CentroidClassifier(MeansRival):
 
 def _mean_of_powers(X: np.ndarray, transform: FeatureTransform) -> np.ndarray:
     return np.asarray(replace(transform, unit=False)(X.astype(np.float64)).mean(axis=0))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CosineClassifier(Rival):
+    """Largest cosine similarity to a class mean, times a scale that sharpens the probabilities.
+
+    Parameters
+    ----------
+    {power}
+    {scale}
+
+    Attributes
+    ----------
+    {classes_}
+    directions_ : array (N, V)
+        Direction of each class mean, as a unit vector.
+
+    Examples
+    --------
+    >>> from hotshot import CosineClassifier
+    >>> model = CosineClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
+    >>> model.predict([[3.0, 1.0]])
+    array(['east'], dtype='<U5')
+    """
+
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    scale: float = parameter(10.0, POSITIVE)
+
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.directions_ = unit_vectors(means_by_class(z, labels))
+
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.scale * z @ self.directions_.T)
+
+
+class MatchingClassifier(CosineClassifier):
+    """Soft nearest neighbour: every support sample votes by the softmax of its cosine similarity [1]_.
+
+    Parameters
+    ----------
+    {power}
+    {scale}
+
+    References
+    ----------
+    .. [1] Vinyals, Blundell, Lillicrap, Kavukcuoglu, Wierstra: Matching Networks for One Shot Learning.
+       NeurIPS 2016.
+    """
+
+    def _learn_z(self, z: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.support_, self.labels_ = z, labels
+
+    def _score(self, z: np.ndarray) -> np.ndarray:
+        # Relative to the largest possible similarity, so that nothing overflows; rounding may exceed it.
+        votes = np.exp(self.scale * np.minimum(z @ self.support_.T - 1, 0))
+        totals = votes @ np.eye(len(self.classes_))[self.labels_]
+        return np.asarray(np.log(np.maximum(totals, np.finfo(np.float64).tiny)))

@@ -19,13 +19,12 @@ from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite, joined_labels, label_array, warn_of_similar
 from hotshot.bank import BaseClasses
 from hotshot.bank.space import FeatureSpace, FeatureTransform, choose_power
 from hotshot.classifiers.held_out import Choice, Fold, Task, choice_on, unequal_queries
-from hotshot.classifiers.saving import load_model, loaded, save_model
+from hotshot.classifiers.saving import UnloadedBase, load_model, save_model
 from hotshot.errors import InputError, ParameterError
-from hotshot.labels import joined_labels, label_array, warn_of_similar
 
 # --- parameters
 
@@ -173,7 +172,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        base = loaded(self.base)
+        base = self._loaded_base()
         one_is_enough = base is not None and (self._may_have_one_class or self.include_base)
         if len(self.classes_) < 2 and not one_is_enough:
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
@@ -192,6 +191,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self._fit(X, labels, settings)
         warn_of_similar(self.classes_)
         self._finite_logits(X)
+
+    def _loaded_base(self) -> Any:
+        """The base classes, which are loaded now if the model was loaded without them."""
+        return self.base.load() if isinstance(self.base, UnloadedBase) else self.base
 
     def settings(self) -> dict[str, Any]:
         """The parameters, with the chosen value for each "auto"."""

@@ -11,8 +11,7 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
 from hotshot.classifiers.bd_cspn import BDCSPNClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.centroid import CentroidClassifier
-from hotshot.classifiers.cosine import CosineClassifier, MatchingClassifier
+from hotshot.classifiers.centroid import CentroidClassifier, CosineClassifier, MatchingClassifier
 from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.classifiers.hot import HOTClassifier, load_parameters

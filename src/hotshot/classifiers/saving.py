@@ -72,11 +72,6 @@ class UnloadedBase:
         return self
 
 
-def loaded(base: Any) -> Any:
-    """Base classes, which are loaded now if a model was loaded without them."""
-    return base.load() if isinstance(base, UnloadedBase) else base
-
-
 def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
     """Write a fitted classifier to a folder of its own."""
     with replace_folder(path, DESCRIPTION, overwrite) as folder:

@@ -13,10 +13,9 @@ from hotshot.cli.convert import bank, convert, export
 from hotshot.cli.demo import demo
 from hotshot.cli.evaluate import evaluate, tune
 from hotshot.cli.extract import extract, train
-from hotshot.cli.fit import add, fit, remove, undo
 from hotshot.cli.inspect import inspect
 from hotshot.cli.options import epilog
-from hotshot.cli.predict import explain, predict, suggest
+from hotshot.cli.predict import add, explain, fit, predict, remove, suggest, undo
 from hotshot.cli.report import report, reproduce
 from hotshot.cli.terminal import Console
 from hotshot.errors import HotshotError, InterruptedRunError

@@ -93,7 +93,7 @@ def reproduce(
         from hotshot.files import read_features
         from hotshot.files.atomic import locked
         from hotshot.paper import EXPERIMENTS, FeatureSet, Setting
-        from hotshot.paper.reproducing import reproduce
+        from hotshot.paper.findings import reproduce
         from hotshot.report import make_report, write_report
         from hotshot.report.page import check_report
     if list_all:

@@ -18,7 +18,7 @@ import scipy
 import sklearn
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from hotshot.arrays import array_hash, check_features, check_numbers
+from hotshot.arrays import array_hash, check_features, check_labels, check_numbers
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.cluster import cluster_client, wait_for_a_worker
@@ -49,7 +49,6 @@ from hotshot.evaluation.tasks import (
     labels_hash,
 )
 from hotshot.files.atomic import refuse_file, write_json
-from hotshot.labels import check_labels
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the number of tasks of all chunks.

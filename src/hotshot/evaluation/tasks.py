@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import LIMITS, check_number, check_numbers
+from hotshot.arrays import LIMITS, check_labels, check_number, check_numbers
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.classifier import check_names
 from hotshot.classifiers.held_out import Task
 from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import did_you_mean
-from hotshot.labels import check_labels
 
 # How many numbers of shots are evaluated in turn.
 MOST_SHOTS = 100

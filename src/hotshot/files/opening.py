@@ -14,11 +14,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hotshot.arrays import check_features
+from hotshot.arrays import check_features, check_labels
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files.samples import FeatureSource, Samples
 from hotshot.formatting import listing, on_one_line, printable, quoted, readable_size, reason
-from hotshot.labels import check_labels
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

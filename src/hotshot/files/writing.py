@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, to_numpy
+from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
 from hotshot.files.named_arrays import integer_array, is_text
 from hotshot.files.opening import FORMATS, by_suffix, function_of
 from hotshot.files.samples import ROWS_AT_ONCE, FeatureSource, Samples, in_memory
 from hotshot.formatting import quoted
-from hotshot.labels import check_labels
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
 _UNLABELLED = "The features have no labels: pass one per sample."

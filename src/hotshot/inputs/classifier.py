@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from hotshot.arrays import as_text
 from hotshot.bank import BaseClasses, is_bank
 from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
@@ -32,7 +33,6 @@ from hotshot.inputs.encoding import AT_ONCE, InputEncoder, Watch
 from hotshot.inputs.explaining import InputExplanation, explain_inputs
 from hotshot.inputs.inputs import BY_NAME, FEATURES, TEXTS, Columns, Inputs, is_path, of_one_class, open_inputs
 from hotshot.inputs.samples import distinct, joined, names_of, read_samples, readable, with_new_ids
-from hotshot.labels import as_text
 
 if TYPE_CHECKING:
     from hotshot.classifiers.explanation import Explanation

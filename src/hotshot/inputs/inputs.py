@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import slices
+from hotshot.arrays import as_text, slices
 from hotshot.bank import is_bank
 from hotshot.errors import InputError, LeftOutWarning, ParameterError
 from hotshot.files import FeatureSource, Samples, open_features
@@ -22,7 +22,6 @@ from hotshot.files.samples import ID, TEXT, THUMBNAIL, in_memory
 from hotshot.files.tables import ID_NAMES, LABELS, SUFFIXES, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
 from hotshot.inputs.samples import readable, unreadable
-from hotshot.labels import as_text
 
 if TYPE_CHECKING:
     from hotshot.images.decode import Picture

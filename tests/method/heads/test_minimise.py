@@ -25,7 +25,7 @@ from few_shot_problems import (
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
 from hotshot.method.heads.bound import MOST_RAYS, RayMetric
-from hotshot.method.heads.optimiser import minimise
+from hotshot.method.heads.problem import minimise
 
 
 def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0, **alpha):

@@ -21,8 +21,7 @@ from hotshot.bank.covariances import Covariances, Dense, Factored, diagonal
 from hotshot.errors import ParameterError
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
-from hotshot.method.heads.optimiser import Minimum, minimise
-from hotshot.method.heads.problem import HeadProblem, Mixtures, Point
+from hotshot.method.heads.problem import HeadProblem, Minimum, Mixtures, Point, minimise
 
 # Arrays (Gaussians, N, N) that one evaluation holds, and the most bytes of them.
 ARRAYS, MOST_BYTES = 6, 2**33

@@ -19,8 +19,7 @@ from hotshot.bank import PreparedBase
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians
 from hotshot.method.heads.bound import INTERCEPT_CURVATURE, with_ones
-from hotshot.method.heads.optimiser import Metric, Minimum, minimise
-from hotshot.method.heads.problem import Diagonals, HeadProblem
+from hotshot.method.heads.problem import Diagonals, HeadProblem, Metric, Minimum, minimise
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
