@@ -12,22 +12,26 @@ from hotshot import BaseClasses, HOTClassifier
 
 WIDTH = 6
 STATISTICS = ("low-rank", "dense", "diagonal", "pooled")
+# How a bank may be saved.
+HOW = {"samples": {}, "statistics": {"samples": False, "covariance": "diagonal"}}
 
 
-def features(sizes=RAGGED, power=1.0, dtype=np.float64):
-    bank = ragged_bank(sizes=sizes, width=WIDTH)
-    X = bank.samples if power == 1 else np.abs(bank.samples) + 0.01
-    return X.astype(dtype), bank.labels
+def features(sizes=RAGGED, power=1, dtype=np.float64, seed=0):
+    """Samples of ragged classes, never negative where the power is not 1, and their labels."""
+    bank = ragged_bank(sizes=sizes, width=WIDTH, dtype=dtype, seed=seed)
+    return bank.samples if power == 1 else np.abs(bank.samples) + dtype(0.01), bank.labels
 
 
-def task(power=1.0):
+def task(power=1, dtype=np.float64):
+    """Support, labels and queries."""
     X, y = make_bank(3, 9, WIDTH, seed=9, spread=0.8)
-    X = X if power == 1 else np.abs(X) + 0.01
+    X = (X if power == 1 else np.abs(X) + 0.01).astype(dtype)
     return X[::3], y[::3], X
 
 
 def probabilities(bank, **settings):
-    X, y, queries = task(settings.get("power", 1.0))
+    """Predictions for the task with that bank."""
+    X, y, queries = task(settings.get("power", 1), bank.dtype)
     return HOTClassifier(bank, random_state=0, **settings).fit(X, y).predict_proba(queries)
 
 

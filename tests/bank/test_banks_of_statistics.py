@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bank_file_examples import STATISTICS, WIDTH, probabilities, saved, task
+from bank_file_examples import HOW, STATISTICS, WIDTH, probabilities, saved, task
 
 from few_shot_problems import plain_space, ragged_bank, transfer_of
 from hotshot import CentroidClassifier, HOTClassifier
@@ -27,23 +27,20 @@ def test_a_bank_of_statistics_predicts_as_the_full_bank_does(form, cost, tmp_pat
     np.testing.assert_array_equal(probabilities(small, cost=cost), expected)
 
 
-@pytest.mark.parametrize("form", STATISTICS)
-def test_weights_by_a_classifier_are_in_the_statistics(form, tmp_path):
-    space = {"sample_weights": "classifier", "temperature": 0.3, "n_components": None}
+def test_weights_by_a_classifier_are_in_the_statistics(tmp_path):
+    space = {"sample_weights": "classifier", "temperature": 0.3, "n_components": None, "covariance": "diagonal"}
     bank = ragged_bank(spread=1.0)
     bank.prepare(plain_space(**space))
-    small = saved(bank, tmp_path / "one.bank", samples=False, covariance=form)
+    small = saved(bank, tmp_path / "one.bank", **HOW["statistics"])
     for cost in ("mean-cosine", "cosine-weighted"):
-        np.testing.assert_array_equal(
-            probabilities(small, cost=cost, **space), probabilities(bank, cost=cost, covariance=form, **space)
-        )
+        np.testing.assert_array_equal(*(probabilities(one, cost=cost, **space) for one in (small, bank)))
 
 
 def test_spaces_that_differ_in_their_covariances_only_become_one(tmp_path):
     bank = ragged_bank()
     for form in ("auto", "dense", "factored", "diagonal"):
         bank.prepare(plain_space(covariance=form))
-    small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
+    small = saved(bank, tmp_path / "one.bank", **HOW["statistics"])
     assert list(small.prepared) == [plain_space(covariance="diagonal")]
     assert small.prepare(plain_space()).covariances.is_diagonal
 
@@ -51,14 +48,14 @@ def test_spaces_that_differ_in_their_covariances_only_become_one(tmp_path):
 def test_one_axis_is_not_the_whole_variance_without_samples_either(tmp_path):
     bank = ragged_bank()
     bank.prepare(plain_space(n_components=1))
-    small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
+    small = saved(bank, tmp_path / "one.bank", **HOW["statistics"])
     assert small.prepare(plain_space(n_components=1)).means.shape[1] == 1
     with pytest.raises(ParameterError, match="was saved for"):
         small.prepare(plain_space(n_components=1.0))
 
 
 def small_bank(tmp_path, **how):
-    return saved(ragged_bank(), tmp_path / "small.bank", **{"samples": False, "covariance": "diagonal", **how})
+    return saved(ragged_bank(), tmp_path / "small.bank", **{**HOW["statistics"], **how})
 
 
 NEEDS_SAMPLES = {

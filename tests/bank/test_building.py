@@ -7,25 +7,23 @@ import weakref
 
 import numpy as np
 import pytest
+from bank_file_examples import features, probabilities, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import make_bank
 from few_shot_problems import RAGGED, ragged_bank
-from hotshot import BaseClasses, HOTClassifier
+from hotshot import BaseClasses
 from hotshot.bank import Space
-from hotshot.bank import bank as bank_module
 from hotshot.errors import InputError, ParameterError
 
 NAMES = np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])
 
 
-def shuffled(sizes=RAGGED, width=6, dtype=np.float64, power=1, seed=0):
-    """Samples of ragged classes in any order, and their names; never negative where the power is not 1."""
-    bank = ragged_bank(sizes=sizes, width=width, dtype=dtype, seed=seed)
-    order = np.random.default_rng(seed + 1).permutation(len(bank.samples))
-    X = bank.samples[order] * 3
-    return X if power == 1 else np.abs(X) + dtype(0.01), NAMES[bank.labels[order]]
+def shuffled(seed=0, **how):
+    """Samples of ragged classes in any order, and their names."""
+    X, labels = features(seed=seed, **how)
+    order = np.random.default_rng(seed + 1).permutation(len(X))
+    return X[order], NAMES[labels[order]]
 
 
 def batches(X, y, cuts=(5, 6, 40)):
@@ -33,18 +31,6 @@ def batches(X, y, cuts=(5, 6, 40)):
     for rows in np.split(np.arange(len(X)), sorted(cuts)):
         if len(rows):
             yield X[rows], y[rows]
-
-
-def task(width=6, dtype=np.float64, power=1):
-    X, y = make_bank(3, 9, width, seed=9, spread=0.8)
-    X = (3 * X if power == 1 else np.abs(3 * X) + 0.01).astype(dtype)
-    return X[::3], y[::3], X
-
-
-def probabilities(bank, dtype=np.float64, **settings):
-    """Predictions for one task with that bank."""
-    X, y, queries = task(bank.n_features, dtype, settings.get("power", 1))
-    return HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
 
 
 # --- one pass over batches ----------------------------------------------------------------------------------
@@ -58,8 +44,7 @@ def test_a_bank_from_batches_is_that_of_all_samples(tmp_path_factory, cuts, seed
     path = tmp_path_factory.mktemp("banks") / "one.bank"
     bank = BaseClasses.from_batches(batches(X, y, cuts), path)
     np.testing.assert_array_equal(bank.samples, expected.samples)
-    assert bank.names.tolist() == expected.names.tolist()
-    assert bank.counts.tolist() == expected.counts.tolist()
+    # Of names and counts too.
     assert bank.fingerprint == expected.fingerprint == BaseClasses.load(path).fingerprint
     np.testing.assert_array_equal(probabilities(bank), probabilities(expected))
 
@@ -108,10 +93,9 @@ def test_samples_may_be_left_out_at_once(covariance, tmp_path):
     assert bank.samples is None
     assert not list(tmp_path.rglob("samples*"))
     assert sorted(p.name for p in (tmp_path / "one.bank").iterdir()) == ["bank.json", "space-0.safetensors"]
-    BaseClasses.from_samples(X, y).save(tmp_path / "two.bank", samples=False, covariance=covariance)
-    expected = BaseClasses.load(tmp_path / "two.bank")
+    expected = saved(BaseClasses.from_samples(X, y), tmp_path / "two.bank", samples=False, covariance=covariance)
     assert bank.fingerprint == expected.fingerprint
-    np.testing.assert_array_equal(probabilities(bank, cost="mean-cosine"), probabilities(expected, cost="mean-cosine"))
+    np.testing.assert_array_equal(*(probabilities(one, cost="mean-cosine") for one in (bank, expected)))
 
 
 # --- what goes wrong leaves nothing behind ------------------------------------------------------------------
@@ -119,35 +103,51 @@ def test_samples_may_be_left_out_at_once(covariance, tmp_path):
 X, Y = shuffled()
 
 
-def after_two(error):
+def batches_then(error):
     yield X[:5], Y[:5]
     yield X[5:9], Y[5:9]
     raise error
 
 
+def untouched():
+    pytest.fail("batches were asked for although the bank cannot be written")
+    yield
+
+
+# Batches, how to save them, and the error.
 WRONG = {
-    "the source fails": (lambda: after_two(RuntimeError("no more")), RuntimeError, "no more"),
-    "the disk of the source fails": (lambda: after_two(OSError(5, "I/O error")), InputError, "cannot be read"),
-    "no batch": (lambda: iter(()), InputError, "No batch of features"),
-    "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
-    "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
-    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features, but 6 were expected"),
-    "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
-    "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "Labels must be of one type"),
-    "longer floats later": (
-        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 in the first batch and float64",
+    "the source fails": (lambda: batches_then(RuntimeError("no more")), {}, RuntimeError, "no more"),
+    "an interruption": (lambda: batches_then(KeyboardInterrupt()), {}, KeyboardInterrupt, None),
+    "the disk of the source fails": (
+        lambda: batches_then(OSError(5, "I/O error")), {}, InputError, "batches .* cannot be read: .*I/O error",
     ),
-    "no pairs": (lambda: [X, Y], InputError, "pairs of features and labels"),
+    "no batch": (lambda: iter(()), {}, InputError, "No batch of features"),
+    "NaN": (lambda: [(X, Y), (X * np.nan, Y)], {}, InputError, "X_base holds NaN"),
+    "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], {}, InputError, "at least one sample"),
+    "other width": (lambda: [(X, Y), (X[:, :4], Y)], {}, InputError, "4 features, but 6 were expected"),
+    "too few labels": (lambda: [(X, Y[:5])], {}, InputError, "one label per sample"),
+    "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], {}, InputError, "Labels must be of one type"),
+    "longer floats later": (
+        lambda: [(X.astype(np.float32), Y), (X, Y)], {}, InputError, "float32 in the first batch and float64",
+    ),
+    "no pairs": (lambda: [X, Y], {}, InputError, "pairs of features and labels"),
+    # What cannot be saved is refused before the batches are read.
+    "a bank is there": (untouched, {"overwrite": False}, InputError, "pass overwrite=True"),
+    "about": (untouched, {"about": {"made": object()}}, ParameterError, "about must hold only what JSON can"),
+    "no form": (
+        untouched, {"samples": False}, ParameterError, "must be one of low-rank, dense, diagonal, pooled if samples",
+    ),
+    "another form": (untouched, {"samples": False, "covariance": "factored"}, ParameterError, "got 'factored'"),
+    "a form beside samples": (untouched, {"covariance": "diagonal"}, ParameterError, "pass samples=False"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_what_goes_wrong_leaves_what_was_there_and_nothing_else(case, tmp_path):
-    make, kind, message = WRONG[case]
+@pytest.mark.parametrize(("batches", "how", "kind", "message"), WRONG.values(), ids=WRONG)
+def test_what_goes_wrong_leaves_what_was_there_and_nothing_else(batches, how, kind, message, tmp_path):
     path = tmp_path / "one.bank"
     ragged_bank().save(path)
     with pytest.raises(kind, match=message) as error:
-        BaseClasses.from_batches(make(), path, overwrite=True)
+        BaseClasses.from_batches(batches(), path, **{"overwrite": True, **how})
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == [path]
     assert BaseClasses.load(path).fingerprint == ragged_bank().fingerprint
@@ -168,46 +168,12 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(size, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("what", ["spool_samples", "write_bank", "prepare"])
-def test_an_interruption_leaves_nothing_behind(what, tmp_path, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bank_module, what, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        BaseClasses.from_batches(batches(X, Y), tmp_path / "one.bank")
-    assert list(tmp_path.iterdir()) == []
-
-
-def untouched():
-    pytest.fail("batches were asked for although the bank cannot be written")
-    yield
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "pass overwrite=True"),
-        ({"about": {"made": object()}}, "about must hold only what JSON can"),
-        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled if samples are not saved"),
-        ({"samples": False, "covariance": "factored"}, "got 'factored'"),
-        ({"covariance": "diagonal"}, "pass samples=False"),
-    ],
-)
-def test_what_cannot_be_saved_is_refused_before_the_batches_are_read(settings, message, tmp_path):
-    path = tmp_path / "one.bank"
-    ragged_bank().save(path)
-    with pytest.raises((InputError, ParameterError), match=message):
-        BaseClasses.from_batches(untouched(), path, **settings)
-    assert list(tmp_path.iterdir()) == [path]
-    assert BaseClasses.load(path).fingerprint == ragged_bank().fingerprint
-
-
 # --- from parts, without samples ----------------------------------------------------------------------------
 
 SPACES = {
     "default": {},
     "few axes": {"n_components": 3},
+    "two axes": {"n_components": 2},
     "all axes": {"n_components": None},
     "not normalised": {"normalize": None, "n_components": None},
     "not normalised, reduced": {"normalize": None, "n_components": 0.9},
@@ -216,32 +182,29 @@ SPACES = {
     "offset": {"power": 0.5, "power_offset": 1.0},
     "published": {"power": 0.5, "power_on_base": False, "normalize": None, "n_components": None},
 }
+CASES = [
+    *((space, RAGGED, np.float64) for space in SPACES),
+    *((space, RAGGED, np.float32) for space in ("default", "square roots")),
+    *(("two axes", sizes, np.float64) for sizes in [(1, 1, 1), (1, 5, 1), (4,)]),
+]
 
 
 def parts_of(X, y, cuts=(5, 6, 40)):
     return [lambda part=part: part for part in batches(X, y, cuts)]
 
 
-def saved_without_samples(X, y, covariance, space, path):
-    bank = BaseClasses.from_samples(X, y)
-    bank.prepare(Space(**{"power": 1.0, **space}))
-    bank.save(path, samples=False, covariance=covariance)
-    return BaseClasses.load(path)
-
-
 @pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
 @pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
-@pytest.mark.parametrize(
-    ("name", "dtype"), [*((name, np.float64) for name in SPACES), ("default", np.float32), ("square roots", np.float32)]
-)
-def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype, tmp_path):
+@pytest.mark.parametrize(("name", "sizes", "dtype"), CASES)
+def test_a_bank_from_parts_is_one_saved_without_samples(name, sizes, covariance, dtype, tmp_path):
     space = SPACES[name]
-    power = space.get("power", 1)
-    X, y = shuffled(dtype=dtype, power=power)
+    X, y = shuffled(sizes=sizes, dtype=dtype, power=space.get("power", 1))
     # Features that are never negative get the power 1/2 by themselves.
     stated = {key: x for key, x in space.items() if (key, x) != ("power", 0.5)}
     gathered = BaseClasses.from_partitions(parts_of(X, y), covariance=covariance, **stated)
-    expected = saved_without_samples(X, y, covariance, space, tmp_path / "one.bank")
+    full = BaseClasses.from_samples(X, y)
+    full.prepare(Space(**{"power": 1.0, **space}))
+    expected = saved(full, tmp_path / "one.bank", samples=False, covariance=covariance)
     tight = 1e-4 if dtype is np.float32 else 1e-6
     assert repr(gathered) == repr(expected)
     assert (gathered.names.tolist(), gathered.counts.tolist()) == (expected.names.tolist(), expected.counts.tolist())
@@ -256,14 +219,11 @@ def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype,
         np.testing.assert_allclose(x, z, atol=tight * np.abs(z).max())
     np.testing.assert_allclose(np.abs(a.covariances.variances), np.abs(b.covariances.variances), atol=tight)
     for one in gathered.centres:
-        np.testing.assert_allclose(
-            gathered.centre(one), BaseClasses.from_samples(X, y).centre(one), rtol=max(1e-9, tight)
-        )
-    gathered.save(tmp_path / "two.bank")
-    loaded = BaseClasses.load(tmp_path / "two.bank")
+        np.testing.assert_allclose(gathered.centre(one), full.centre(one), rtol=max(1e-9, tight))
+    loaded = saved(gathered, tmp_path / "two.bank")
     assert loaded.fingerprint == gathered.fingerprint
     settings = {**space, "cost": "mean-cosine"}
-    got, again, wanted = (probabilities(bank, dtype, **settings) for bank in (gathered, loaded, expected))
+    got, again, wanted = (probabilities(bank, **settings) for bank in (gathered, loaded, expected))
     np.testing.assert_array_equal(got, again)
     np.testing.assert_allclose(got, wanted, atol=10 * tight if dtype is np.float32 else tight)
 
@@ -294,14 +254,12 @@ def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
     assert BaseClasses.from_partitions([str(tmp_path / "three.npz")]).counts.sum() == 36
 
 
-def parts_with(bad):
-    return [*parts_of(X, Y), bad]
-
-
 BAD_PARTS = {
     "none": ([], {}, ParameterError, "partitions is empty"),
-    "no such file": (parts_with("nowhere.npz"), {}, InputError, "nowhere.npz"),
-    "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "Labels must be of one type"),
+    "no such file": ([*parts_of(X, Y), "nowhere.npz"], {}, InputError, "nowhere.npz"),
+    "other labels": (
+        [*parts_of(X, Y), lambda: (X, np.arange(len(X)))], {}, InputError, "Labels must be of one type",
+    ),
     "no batch at all": ([lambda: iter(())], {}, InputError, "hold no samples: pass feature files"),
     "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
     "classifier weights": (
@@ -312,20 +270,8 @@ BAD_PARTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD_PARTS)
-def test_bad_parts_are_one_sentence(case):
-    parts, settings, kind, message = BAD_PARTS[case]
+@pytest.mark.parametrize(("parts", "settings", "kind", "message"), BAD_PARTS.values(), ids=BAD_PARTS)
+def test_bad_parts_are_one_sentence(parts, settings, kind, message):
     with pytest.raises(kind, match=re.escape(message)) as error:
         BaseClasses.from_partitions(parts, **settings)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 5, 1), (4,)])
-@pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
-def test_classes_of_one_sample_are_gathered_too(sizes, covariance, tmp_path):
-    X, y = shuffled(sizes=sizes)
-    gathered = BaseClasses.from_partitions(parts_of(X, y, (1, 2)), covariance=covariance, n_components=2)
-    expected = saved_without_samples(X, y, covariance, {"n_components": 2}, tmp_path / "one.bank")
-    settings = {"cost": "mean-cosine", "n_components": 2}
-    a, b = (probabilities(bank, **settings) for bank in (gathered, expected))
-    np.testing.assert_allclose(a, b, atol=1e-6)

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bounded import at_most
 from conftest import make_bank
-from few_shot_problems import (
-    RAGGED,
-    gaussians_of,
-    plain_space,
-    problem_of,
-    ragged_bank,
-    random_covariances,
-    random_tasks,
-    random_weights,
-)  # fmt: skip
+from few_shot_problems import RAGGED, plain_space, ragged_bank, random_covariances
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank import covariances
-from hotshot.bank.covariances import Dense, Factored, Joined, diagonal
+from hotshot.bank.covariances import Dense, diagonal
 
 B, TASKS, N = len(RAGGED), 2, 3
 FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled", "low-rank")
@@ -67,15 +56,20 @@ def check_form(form, expected, dtype, tolerance):
     np.testing.assert_allclose(mixtures, naive, atol=tolerance * scale * count, rtol=0)
 
     W = rng.normal(size=(TASKS, N, width))
-    slope = rng.normal(size=(TASKS, count, N, N))
+    check_quadratic(form, W, np.broadcast_to(expected, (TASKS, *expected.shape)), dtype, tolerance * scale)
+
+
+def check_quadratic(form, W, matrices, dtype, tolerance):
+    """W Sigma_k W' and its gradient against dense matrices (tasks, K, V, V)."""
+    count, width = matrices.shape[1:3]
+    slope = np.random.default_rng(8).normal(size=(TASKS, count, N, N))
     slope = slope + np.swapaxes(slope, 2, 3)
     quadratic, gradient_of = form.quadratic(W.astype(dtype))
     assert quadratic.dtype == dtype
-    naive = np.einsum("tnv,kvw,tmw->tknm", W, expected, W)
-    np.testing.assert_allclose(quadratic, naive, atol=10 * tolerance * scale * width, rtol=0)
-    gradient = gradient_of(slope.astype(dtype))
-    naive = 2 * np.einsum("tknm,tmv,kvw->tnw", slope, W, expected)
-    np.testing.assert_allclose(gradient, naive, atol=50 * tolerance * scale * width * count, rtol=0)
+    naive = np.einsum("tnv,tkvw,tmw->tknm", W, matrices, W)
+    np.testing.assert_allclose(quadratic, naive, atol=10 * tolerance * width, rtol=0)
+    naive = 2 * np.einsum("tknm,tmv,tkvw->tnw", slope, W, matrices)
+    np.testing.assert_allclose(gradient_of(slope.astype(dtype)), naive, atol=50 * tolerance * width * count, rtol=0)
 
 
 def low_rank_matrices(form):
@@ -118,36 +112,7 @@ def test_every_task_may_have_covariances_of_its_own(is_diagonal):
     if is_diagonal:
         form = diagonal(np.einsum("tkvv->tkv", matrices))
         matrices = matrices * np.eye(5)
-    W = rng.normal(size=(TASKS, N, 5))
-    slope = rng.normal(size=(TASKS, 4, N, N))
-    slope = slope + np.swapaxes(slope, 2, 3)
-    quadratic, gradient_of = form.quadratic(W)
-    naive = np.einsum("tnv,tkvw,tmw->tknm", W, matrices, W)
-    np.testing.assert_allclose(quadratic, naive, atol=1e-10)
-    naive = 2 * np.einsum("tknm,tmv,tkvw->tnw", slope, W, matrices)
-    np.testing.assert_allclose(gradient_of(slope), naive, atol=1e-10)
-
-
-@given(st.permutations(range(B)), st.lists(st.integers(0, 2), min_size=B, max_size=B), st.integers(0, 99))
-def test_joined_parts_stand_for_their_classes_in_any_order(order, kinds, seed):
-    bank = ragged_bank(sizes=(7, 12, 3, 30, 4, 13))
-    matrices = naive_covariances(bank, lambda x: x)
-    parts, classes, expected = [], [], matrices.copy()
-    for kind in sorted(set(kinds), key=lambda k: (k + seed) % 3):
-        mine = np.array([b for b in order if kinds[b] == kind])
-        classes.append(mine)
-        if kind == 0:
-            parts.append(Dense(matrices[mine]))
-        elif kind == 1:
-            parts.append(diagonal(np.einsum("kvv->kv", matrices[mine])))
-            expected[mine] *= np.eye(6)
-        else:
-            rows, scales = np.zeros((len(mine), 30, 6)), np.zeros((len(mine), 30))
-            for i, b in enumerate(mine):
-                rows[i, : bank.counts[b]] = bank.samples[bank.labels == b]
-                scales[i, : bank.counts[b]] = 1 / np.sqrt(bank.counts[b] - 1)
-            parts.append(Factored(rows, None, bank.means[mine], scales))
-    check_form(Joined(tuple(parts), tuple(classes)), expected, np.float64, 1e-11)
+    check_quadratic(form, rng.normal(size=(TASKS, N, 5)), matrices, np.float64, 1e-11)
 
 
 # --- which form is chosen -----------------------------------------------------------------------------------
@@ -163,14 +128,6 @@ def test_in_banks_with_more_entries_than_the_limit_the_size_of_a_class_decides(m
         # Of 7, 12, 3, 30, 1 and 13 samples half of the axes and more is dense, and one sample borrows.
         assert {b for b, part in of_classes.items() if isinstance(part, Dense)} == dense
         assert {b for b, part in of_classes.items() if getattr(part, "is_diagonal", False)} == {4}
-
-
-@pytest.mark.parametrize("normalize", ["centre-l2", None])
-def test_a_factored_bank_keeps_the_samples_it_has_already(normalize):
-    base = ragged_bank(sizes=(5, 5, 5)).prepare(plain_space(covariance="factored", normalize=normalize))
-    (part,) = base.covariances.parts
-    assert np.shares_memory(part.rows, base.buckets[0].units)
-    assert (part.lengths is None) == (normalize is not None)
 
 
 @pytest.mark.parametrize("form", ["factored", "auto", "diagonal", "pooled"])
@@ -247,17 +204,6 @@ def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, pe
     monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     by_size = HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
     np.testing.assert_allclose(by_size, dense, atol=3e-4)
-
-
-def test_both_ways_of_multiplying_are_among_these():
-    for rows, mixes in {"few rows": True, "many rows": False}.items():
-        base = ragged_bank(sizes=BANKS[rows], width=WIDTH).prepare(plain_space(covariance="factored"))
-        support, labels = random_tasks(base, shots=(3, 3, 3, 3))
-        for alpha in (0.0, 0.21):
-            gaussians = gaussians_of(base, support, labels, random_weights(3, B, 12), alpha=alpha)
-            problem = problem_of(base, gaussians, support, labels, n_classes=4)
-            assert (problem.mixing is not None) == mixes
-            assert problem.covariances is base.covariances or problem.covariances.matrices.shape[1] == 12
 
 
 def test_single_precision_keeps_the_deviations_of_samples_far_from_zero():

@@ -9,13 +9,13 @@ import shutil
 
 import numpy as np
 import pytest
-from bank_file_examples import STATISTICS, WIDTH, arrays_of, backing, features, probabilities, saved, task
+from bank_file_examples import HOW, STATISTICS, arrays_of, backing, features, probabilities, saved, task
 from sklearn.base import clone
 
 from bounded import at_most
 from conftest import make_bank
 from few_shot_problems import plain_space, ragged_bank
-from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
+from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank import covariances
 from hotshot.errors import InputError
 from hotshot.files.objects import file_digest
@@ -40,8 +40,6 @@ def test_names_come_back(kind, tmp_path):
     assert loaded.counts.tolist() == bank.counts.tolist()
     assert loaded.fingerprint == bank.fingerprint
     np.testing.assert_array_equal(probabilities(loaded), probabilities(bank))
-    ((loan, *_), again) = (HOTClassifier(one).fit(*task()[:2]).explain().loans for one in (bank, loaded))
-    assert loan.lenders == again[0].lenders
 
 
 @pytest.mark.parametrize(
@@ -88,9 +86,7 @@ def test_predictions_of_a_loaded_bank_are_the_same_to_the_bit(name, dtype, tmp_p
     np.testing.assert_array_equal(probabilities(loaded, **settings), expected)
     assert len(loaded.prepared) == 1, "the space was prepared again"
     # And in a space that was not saved.
-    np.testing.assert_array_equal(
-        probabilities(loaded, power=1.0, n_components=2), probabilities(bank, power=1.0, n_components=2)
-    )
+    np.testing.assert_array_equal(*(probabilities(one, power=1.0, n_components=2) for one in (loaded, bank)))
     np.testing.assert_array_equal(loaded.samples, bank.samples)
     assert loaded.dtype == bank.dtype
     assert repr(loaded) == repr(bank)
@@ -120,11 +116,8 @@ def test_a_bank_is_saved_in_the_default_space_and_again_as_it_was(tmp_path):
     again = saved(loaded, tmp_path / "two.bank")
     assert again.fingerprint == bank.fingerprint
     assert len(again.prepared) == 2
-    one, two = (json.loads((tmp_path / f / "bank.json").read_text()) for f in ("one.bank", "two.bank"))
-    for key in ("names", "counts", "about", "dtype", "smallest", "content_hash"):
-        assert one[key] == two[key]
-    first = "space-0.safetensors"
-    assert (tmp_path / "one.bank" / first).read_bytes() == (tmp_path / "two.bank" / first).read_bytes()
+    one, two = ((tmp_path / name / "space-0.safetensors").read_bytes() for name in ("one.bank", "two.bank"))
+    assert one == two
 
 
 def test_a_bank_may_be_saved_over_itself(tmp_path):
@@ -197,59 +190,30 @@ def test_the_digest_of_a_file_tells_files_apart_that_differ_at_either_end_or_in_
     assert len(digests) == len(contents)
 
 
-@pytest.mark.parametrize("samples", [True, False])
-def test_loaded_banks_are_pickled_and_cloned(samples, tmp_path):
-    how = {} if samples else {"samples": False, "covariance": "diagonal"}
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+def test_loaded_banks_are_pickled_and_cloned(how, tmp_path):
     bank = saved(ragged_bank(), tmp_path / "one.bank", **how)
-    model = HOTClassifier(bank, cost="mean-cosine").fit(*task()[:2])
+    X, y, queries = task()
+    model = HOTClassifier(bank, cost="mean-cosine").fit(X, y)
     copied_bank, copied_model = pickle.loads(pickle.dumps((bank, model)))
     assert copied_model.base is copied_bank
     assert copied_bank.fingerprint == bank.fingerprint
-    queries = task()[2]
-    np.testing.assert_array_equal(copied_model.predict_proba(queries), model.predict_proba(queries))
-    np.testing.assert_array_equal(
-        clone(copied_model).fit(*task()[:2]).predict_proba(queries), model.predict_proba(queries)
-    )
+    for again in (copied_model, clone(copied_model).fit(X, y)):
+        np.testing.assert_array_equal(again.predict_proba(queries), model.predict_proba(queries))
     assert clone(model).base is bank
 
 
-@pytest.mark.parametrize("samples", [True, False])
-def test_different_banks_have_different_fingerprints(samples, tmp_path):
-    how = {} if samples else {"samples": False, "covariance": "diagonal"}
-    banks = [
-        ragged_bank(),
+def test_different_banks_have_different_fingerprints(tmp_path):
+    bank = ragged_bank()
+    others = (
         ragged_bank(seed=1),
         ragged_bank(dtype=np.float32),
-        BaseClasses.from_samples(ragged_bank().samples, ragged_bank().labels + 1),
-    ]
-    fingerprints = [saved(bank, tmp_path / f"{i}.bank", **how).fingerprint for i, bank in enumerate(banks)]
-    assert len(set(fingerprints)) == len(fingerprints)
-    forms = [
-        saved(ragged_bank(), tmp_path / f"{form}.bank", samples=False, covariance=form).fingerprint
-        for form in STATISTICS
-    ]
-    assert len({ragged_bank().fingerprint, *forms}) == 1 + len(STATISTICS)
-
-
-@pytest.mark.parametrize("samples", [True, False])
-def test_evaluation_on_a_loaded_bank_is_the_same_in_any_number_of_processes(samples, tmp_path):
-    X, y = make_bank(5, 12, WIDTH, seed=1, spread=0.9)
-    how = {} if samples else {"samples": False, "covariance": "diagonal"}
-    covariance = "auto" if samples else "diagonal"
-    bank = ragged_bank(spread=0.8)
-    loaded = saved(bank, tmp_path / "one.bank", **how)
-    request = {"ways": 3, "shots": (1, 2), "queries": 4, "tasks": 30}
-
-    def methods(base, covariance):
-        hot = {"hot": HOTClassifier(base, covariance=covariance)} if samples else {}
-        mean_cosine = HOTClassifier(base, cost="mean-cosine", covariance=covariance)
-        return {**hot, "ot-mean-cosine": mean_cosine, "centroid-cl2n": CentroidClassifier(base)}
-
-    in_memory = evaluate(methods(bank, covariance), X, y, n_jobs=1, **request)
-    for n_jobs in (1, 2):
-        evaluation = evaluate(methods(loaded, "auto"), X, y, n_jobs=n_jobs, **request)
-        for one, other in zip(evaluation.results, in_memory.results, strict=True):
-            np.testing.assert_array_equal(one.accuracies, other.accuracies)
+        BaseClasses.from_samples(bank.samples, bank.labels + 1),
+    )
+    ways = [({}, one) for one in (bank, *others)] + [(HOW["statistics"], one) for one in others]
+    ways += [({"samples": False, "covariance": form}, bank) for form in STATISTICS]
+    fingerprints = {saved(one, tmp_path / str(i), **how).fingerprint for i, (how, one) in enumerate(ways)}
+    assert len(fingerprints) == len(ways)
 
 
 # --- nothing is replaced unasked, and nothing is lost where replacing fails
@@ -270,7 +234,7 @@ def test_nothing_is_replaced_unasked_and_only_banks_ever(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-@pytest.mark.parametrize("at", ["first", "second"])
+@pytest.mark.parametrize("at", [1, 2])
 def test_the_old_bank_is_back_where_the_new_one_cannot_take_its_place(error, at, tmp_path, monkeypatch):
     path = tmp_path / "one.bank"
     ragged_bank().save(path)
@@ -279,7 +243,7 @@ def test_the_old_bank_is_back_where_the_new_one_cannot_take_its_place(error, at,
 
     def failing(self, target):
         calls.append(target)
-        if len(calls) == ("first", "second").index(at) + 1:
+        if len(calls) == at:
             raise error
         return rename(self, target)
 

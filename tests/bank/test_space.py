@@ -19,11 +19,6 @@ from hotshot.bank.space import LEAST_AXES, FeatureTransform, Space, choose_power
 from hotshot.errors import InputError, ParameterError
 
 
-def shuffled(X, y, seed=0):
-    order = np.random.default_rng(seed).permutation(len(X))
-    return X[order], np.asarray(y)[order]
-
-
 def in_original_axes(prepared, z):
     """Undo the rotation; the signs of axes are arbitrary, so that only this is comparable between banks."""
     return z @ prepared.transform.axes.T
@@ -31,11 +26,8 @@ def in_original_axes(prepared, z):
 
 def pooled(x, labels):
     """Naive pooled within-class covariance."""
-    scatter = sum(
-        (v - x[labels == b].mean(axis=0))[:, None] * (v - x[labels == b].mean(axis=0))
-        for v, b in zip(x, labels, strict=True)
-    )
-    return scatter / (len(x) - len(np.unique(labels)))
+    deviations = np.concatenate([x[labels == b] - x[labels == b].mean(axis=0) for b in np.unique(labels)])
+    return deviations.T @ deviations / (len(x) - len(np.unique(labels)))
 
 
 # --- statistics -------------------------------------------------------------------------------------------
@@ -76,25 +68,12 @@ def test_single_precision_samples_are_summed_in_double_precision():
         np.testing.assert_allclose(covariances[b], np.cov(exact.T), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("power", [1.0, 0.5])
-def test_centre_is_the_mean_of_all_power_transformed_samples(power):
-    bank = ragged_bank()
-    bank = BaseClasses.from_samples(np.abs(bank.samples), bank.labels)
-    expected = sum(x**power for x in bank.samples) / len(bank.samples)
-    np.testing.assert_allclose(bank.centre(power), expected, rtol=1e-12)
-    assert bank.centre(power) is bank.centre(power)
-
-
-@given(st.integers(0, 1000))
-def test_the_order_of_samples_does_not_matter(seed):
+@given(st.permutations(range(20)))
+def test_the_order_of_samples_does_not_matter(order):
     X, y = make_bank(n_classes=4, per_class=5, width=3)
-    ordered, mixed = BaseClasses.from_samples(X, y), BaseClasses.from_samples(*shuffled(X, y, seed))
-    np.testing.assert_array_equal(ordered.counts, mixed.counts)
-    np.testing.assert_allclose(ordered.means, mixed.means, rtol=1e-12)
-    np.testing.assert_allclose(
-        *(class_covariances(bank.samples, bank.counts) for bank in (ordered, mixed)), rtol=1e-10, atol=1e-15
-    )
+    ordered, mixed = BaseClasses.from_samples(X, y), BaseClasses.from_samples(X[order], y[order])
     a, b = ordered.prepare(plain_space()), mixed.prepare(plain_space())
+    np.testing.assert_allclose(a.counts, b.counts)
     np.testing.assert_allclose(in_original_axes(a, a.means), in_original_axes(b, b.means), atol=1e-10)
 
 
@@ -244,15 +223,6 @@ def test_axes_are_orthonormal_and_those_of_the_pooled_covariance_largest_first(s
     assert prepared.spectrum.min() >= 0
 
 
-def test_without_normalisation_features_are_only_rotated():
-    bank = ragged_bank()
-    transform = bank.prepare(plain_space(normalize=None)).transform
-    assert transform.centre is None
-    assert transform.scale == 1
-    z = transform(bank.samples)
-    np.testing.assert_allclose(z @ z.T, bank.samples @ bank.samples.T, rtol=1e-10, atol=1e-12)
-
-
 def test_power_reaches_base_and_novel_features_or_only_the_novel_ones():
     X, y = make_bank(n_classes=3)
     bank = BaseClasses.from_samples(np.abs(X), y)
@@ -302,8 +272,8 @@ def test_normalised_space_does_not_depend_on_the_scale(factor, power):
     )
     expected = in_original_axes(plain, plain.means)
     np.testing.assert_allclose(in_original_axes(scaled, scaled.means), expected, rtol=1e-6, atol=1e-12)
-    novel = [in_original_axes(p, p.transform(f * X[:4])) for p, f in ((plain, 1), (scaled, factor))]
-    np.testing.assert_allclose(novel[1], novel[0], rtol=1e-6, atol=1e-12)
+    novel = (in_original_axes(p, p.transform(f * X[:4])) for p, f in ((plain, 1), (scaled, factor)))
+    np.testing.assert_allclose(*novel, rtol=1e-6, atol=1e-12)
 
 
 # --- buckets ----------------------------------------------------------------------------------------------
