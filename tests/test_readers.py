@@ -34,7 +34,7 @@ def no_waiting():
 def weights(path):
     pytest.importorskip("torch")
     from hotshot.backbones import create
-    from hotshot.backbones.weights import load_weights
+    from hotshot.backbones.checkpoints import load_weights
 
     load_weights(create("conv4", filters=2), path)
 
@@ -42,7 +42,7 @@ def weights(path):
 def network(path):
     pytest.importorskip("torch")
     pytest.importorskip("onnxruntime")
-    from hotshot.encoders.onnx import onnx_encoder
+    from hotshot.encoders.own import onnx_encoder
 
     onnx_encoder(path, None, "cpu")
 

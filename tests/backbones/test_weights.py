@@ -14,8 +14,8 @@ save_file = pytest.importorskip("safetensors.torch").save_file
 from torch import nn
 
 from children import no_child  # noqa: F401
-from hotshot.backbones import create, weights
-from hotshot.backbones.weights import load_weights
+from hotshot.backbones import checkpoints, create
+from hotshot.backbones.checkpoints import load_weights
 from hotshot.errors import InputError
 
 SMALL = {
@@ -254,7 +254,7 @@ def test_many_layers_that_differ_are_compared_once_each(tmp_path, monkeypatch):
     kinds = ("weight", "bias", "running_mean", "running_var")
     torch.save({f"l{i}.{kind}": numbers[i : i + 4] for i in range(2000) for kind in kinds}, tmp_path / "a.pt")
     seen = []
-    monkeypatch.setattr(weights, "array_hash", lambda x, real=weights.array_hash: seen.append(1) or real(x))
+    monkeypatch.setattr(checkpoints, "array_hash", lambda x, real=checkpoints.array_hash: seen.append(1) or real(x))
     with pytest.raises(InputError, match="has no layer for"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")
     assert len(seen) == 4 * 2000

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from conftest import make_bank
 from hotshot import BaseClasses
 from hotshot.classifiers import AlphaTIMClassifier, BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
-from hotshot.classifiers.alpha_tim import information_slope
 from hotshot.classifiers.held_out import draw_task, unequal_queries
+from hotshot.classifiers.transductive import information_slope
 from hotshot.errors import InputError
 
 WIDTH = 6

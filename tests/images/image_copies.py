@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 from PIL import Image
 
-from hotshot.images.layouts import CIFAR_CLASSES
+from hotshot.images.published import CIFAR_CLASSES
 
 
 def pixels(seed, height=16, width=20):

@@ -34,7 +34,8 @@ from image_copies import (
 from children import no_child  # noqa: F401
 from conftest import real_data
 from hotshot.errors import InputError
-from hotshot.images.layouts import CIFAR_CLASSES, open_dataset
+from hotshot.images.layouts import open_dataset
+from hotshot.images.published import CIFAR_CLASSES
 
 MINI = {"base": WNIDS["train"], "val": WNIDS["val"], "novel": WNIDS["test"]}
 TIERED = {split: (f"{name} bird, 0", f"{name} bird, 1") for split, name in zip(MINI, WNIDS, strict=True)}

@@ -112,7 +112,7 @@ def test_changes_are_undone_to_the_bit(saved, hotshot, tmp_path):
 
 
 def test_earlier_models_are_kept_up_to_a_number(saved, monkeypatch):
-    monkeypatch.setattr("hotshot.inputs.classifier.MOST_UNDONE", 2)
+    monkeypatch.setattr("hotshot.inputs.saving.MOST_UNDONE", 2)
     for step in range(4):
         with InputClassifier.change(saved, trust=True) as model:
             model.add(sentences(f"gull{step}", 2), [f"gull{step}"] * 2)
@@ -160,7 +160,7 @@ def test_a_model_is_read_whole_while_another_replaces_it(fitted, saved, tmp_path
     def replace():
         while not done.is_set():
             for model in (fitted, other):
-                model._place = None
+                model.place = None
                 model.save(saved, overwrite=True)
 
     writer = threading.Thread(target=replace)

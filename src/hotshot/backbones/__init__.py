@@ -5,9 +5,8 @@ try:
 except ImportError:
     raise ImportError("hotshot.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
 
-from hotshot.backbones.checkpoints import decoded_size, load_backbone
+from hotshot.backbones.checkpoints import decoded_size, load_backbone, load_weights
 from hotshot.backbones.networks import BACKBONES, as_input, create, feature_width, options_for, require_device
-from hotshot.backbones.weights import load_weights
 
 __all__ = [
     "BACKBONES", "as_input", "create", "decoded_size", "feature_width", "load_backbone", "load_weights", "options_for",

@@ -1,16 +1,22 @@
 """scikit-learn classifiers: H-OT, Free-Lunch and the baselines that scikit-learn lacks."""
 
-from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
-from hotshot.classifiers.bd_cspn import BDCSPNClassifier
-from hotshot.classifiers.centroid import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.classifiers.centroid import (
+    CentroidClassifier,
+    CosineClassifier,
+    MatchingClassifier,
+    SoftmaxCalibrationClassifier,
+)
 from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.classifiers.hot import PARAMETER_SETS, HOTClassifier, load_parameters, parameter_set
-from hotshot.classifiers.laplacian_shot import LaplacianShotClassifier
 from hotshot.classifiers.logistic import LogisticClassifier
 from hotshot.classifiers.named import METHOD_NAMES, METHODS_WITHOUT_BASE, named_method
-from hotshot.classifiers.pt_map import PTMAPClassifier
-from hotshot.classifiers.softmax_calibration import SoftmaxCalibrationClassifier
+from hotshot.classifiers.transductive import (
+    AlphaTIMClassifier,
+    BDCSPNClassifier,
+    LaplacianShotClassifier,
+    PTMAPClassifier,
+)
 
 __all__ = [
     "METHODS_WITHOUT_BASE", "METHOD_NAMES", "PARAMETER_SETS", "AlphaTIMClassifier", "BDCSPNClassifier",

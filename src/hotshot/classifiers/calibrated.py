@@ -17,7 +17,7 @@ from hotshot.bank import BaseClasses, PreparedBase, Space
 from hotshot.bank.space import LEAST_TO_CHOOSE, FeatureTransform
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
 from hotshot.classifiers.confidence import Confidence, confidence_on
-from hotshot.classifiers.explanation import Explanation, explain_model
+from hotshot.classifiers.explanation import Explanation, TrainedOn, explain_model
 from hotshot.classifiers.held_out import Fold, Task, stacked
 from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
 from hotshot.classifiers.saving import check_calibrated
@@ -31,7 +31,6 @@ from hotshot.method.heads.joint import OldClasses
 from hotshot.method.heads.sampled import fit_logistic
 from hotshot.method.hot import fit_tasks
 from hotshot.method.learned_cost import COSTS
-from hotshot.model.attribution import TrainedOn
 from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, TwoCovariances, two_covariances
 from hotshot.transport import count_statuses
@@ -44,11 +43,7 @@ TASKS_AT_ONCE = 20
 
 
 class CalibratedClassifier(FewShotClassifier):
-    """Base of classifiers with calibrated Gaussians, whose parameters are those of ``HOTClassifier`` or stand for them.
-
-    A fitted model has a linear head, the Gaussians it was trained on and, with a bank, a detector of outliers and a
-    temperature of its probabilities.
-    """
+    """Base of classifiers with calibrated Gaussians, whose parameters are those of ``HOTClassifier`` or stand for them."""
 
     base: BaseClasses | None
     head: str
@@ -230,7 +225,7 @@ class CalibratedClassifier(FewShotClassifier):
     # --- predictions
 
     def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """Predict the most probable class of each sample.
+        """Predict the most probable class of each sample: labels (samples,).
 
         Parameters
         ----------
@@ -241,11 +236,6 @@ class CalibratedClassifier(FewShotClassifier):
             about this share of the samples that do belong to a class, such as 0.05.
         unknown : object
             Prediction for rejected samples.
-
-        Returns
-        -------
-        array (samples,)
-            Labels.
         """
         return snapshot(self)._predicted(X, reject, unknown, batch=False)
 
@@ -319,7 +309,7 @@ class CalibratedClassifier(FewShotClassifier):
         names, queries : list of str, optional
             Names of the support samples, in the order of fit, and of the queries.
         reject : float, optional
-            As in ``predict``; each reason then has the limit of its outlier score.
+            As in ``predict``.
         """
         check_is_fitted(self)
         model, outliers = snapshot(self), None
@@ -331,7 +321,6 @@ class CalibratedClassifier(FewShotClassifier):
         return explain_model(model, X, names, queries=queries, outliers=outliers)
 
     def _in_space(self, X: np.ndarray) -> np.ndarray:
-        """Samples in the space of the model (samples, axes)."""
         return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:

@@ -8,18 +8,24 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from hotshot.bank import BaseClasses
-from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
-from hotshot.classifiers.bd_cspn import BDCSPNClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.centroid import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.classifiers.centroid import (
+    CentroidClassifier,
+    CosineClassifier,
+    MatchingClassifier,
+    SoftmaxCalibrationClassifier,
+)
 from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.classifiers.hot import HOTClassifier, load_parameters
-from hotshot.classifiers.laplacian_shot import LaplacianShotClassifier
 from hotshot.classifiers.logistic import LogisticClassifier
-from hotshot.classifiers.pt_map import PTMAPClassifier
 from hotshot.classifiers.rival import TransductiveClassifier
-from hotshot.classifiers.softmax_calibration import SoftmaxCalibrationClassifier
+from hotshot.classifiers.transductive import (
+    AlphaTIMClassifier,
+    BDCSPNClassifier,
+    LaplacianShotClassifier,
+    PTMAPClassifier,
+)
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named

@@ -41,7 +41,7 @@ def extract(
 ) -> None:
     """Extract features of images, one file per split, or of texts."""
     from hotshot.encoders import extract, load_encoder
-    from hotshot.images.layouts import SPLITS
+    from hotshot.images.published import SPLITS
     from hotshot.inputs import Columns
     from hotshot.inputs.inputs import read_texts
 

@@ -42,7 +42,7 @@ def inspect(
         from hotshot.bank.converting import open_parts
         from hotshot.evaluation.inspection import document, inspect_sources
         from hotshot.evaluation.tables import choice_table
-        from hotshot.inputs.classifier import INPUTS
+        from hotshot.inputs.saving import INPUTS
     if (file / INPUTS).exists():
         _inspect_model(file, json)
         return

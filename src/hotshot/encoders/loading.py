@@ -12,7 +12,7 @@ from typing import Any
 from hotshot.encoders import libraries, own
 from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder
 from hotshot.encoders.libraries import PREFIXES
-from hotshot.encoders.onnx import onnx_encoder
+from hotshot.encoders.own import onnx_encoder
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.formatting import did_you_mean, reason
 

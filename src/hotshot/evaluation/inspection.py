@@ -2,27 +2,25 @@
 
 import json
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.bank.bank import EXTRACTOR, TRANSFORM
 from hotshot.bank.space import choose_power
 from hotshot.classifiers.calibrated import USUAL_DEVIATION
 from hotshot.errors import InputError
+from hotshot.evaluation.data import BASE, FAULT, NOVEL, WARNING, Problem, class_overlap, origin_mismatches
 from hotshot.evaluation.tasks import QUERIES
 from hotshot.files import FeatureSource
 from hotshot.files.samples import ID, ROWS_AT_ONCE
 from hotshot.formatting import bounded_percentage, count, listed, shortened, significant
 
 FORMAT = "hotshot inspection 3"
-BASE, NOVEL, BOTH = "base", "novel", "both"
-# A fault stops or spoils a method, a warning costs accuracy or trust.
-SEVERITIES = FAULT, WARNING = "fault", "warning"
+BOTH = "both"
+SEVERITIES = FAULT, WARNING
 
 # Entries of a batch, of the blocks of it that stay in a core's cache, and of the sample of which deviations are taken.
 BATCH_ENTRIES, BLOCK_ENTRIES, SAMPLE_ENTRIES = 2**23, 2**16, 2**24
@@ -32,9 +30,8 @@ LABEL_KINDS = {"i": "whole numbers", "u": "whole numbers", "b": "true and false"
 # Factor between the median norms of two files beyond which they were hardly made the same way.
 USUAL_RATIO = 3.0
 
-# Part of the JSON document; severity, code and sentence of a finding; called with the rows read and their total.
+# Part of the JSON document; called with the rows read and their total.
 Section = dict[str, Any]
-Problem = tuple[str, str, str]
 Watch = Callable[[int, int | None], None]
 
 
@@ -375,50 +372,8 @@ def _pair_problems(base: InspectedFile, novel: InspectedFile) -> Iterator[Proble
                 medians = [significant(each["median"]) for each in (norms, others)]
                 sentence = f"The median norm is {medians[0]} in the base file and {medians[1]} in the novel file"
                 yield WARNING, "scale-mismatch", f"{sentence}: normalise alike."
-    yield from _class_overlap(base.class_names, novel.class_names)
-    yield from _origin_mismatches(about, novel.values["about"])
-
-
-def refuse_mixed(
-    base: Sequence[Any], base_about: Mapping[str, Any], novel: Sequence[Any], novel_about: Mapping[str, Any]
-) -> None:
-    """Raise if base and novel classes (names) overlap, or if their features come from different extractors."""
-    for severity, _, sentence in (*_origin_mismatches(base_about, novel_about), *_class_overlap(base, novel)):
-        if severity == FAULT:
-            raise InputError(sentence)
-
-
-def _class_overlap(base: Sequence[Any], novel: Sequence[Any]) -> Iterator[Problem]:
-    """Names of novel classes that base classes have, or that differ from theirs only in case, blanks and hyphens.
-
-    A number and the same number as text are one name.
-    """
-
-    def plain(name: Any) -> str:
-        return re.sub(r"[\s_-]+", " ", str(name)).strip().casefold()
-
-    exact, alike = {str(name) for name in base}, {plain(name): name for name in base}
-    shared = [name for name in novel if str(name) in exact]
-    similar = [name for name in novel if str(name) not in exact and plain(name) in alike]
-    if shared:
-        numbers = not any(isinstance(name, str) for name in (*base, *novel))
-        also = ", or give names to classes that only share a number" if numbers else ""
-        classes = f"{count(len(shared), 'class', 'classes')} in both files, such as '{shortened(shared[0])}'"
-        remedy = f"but novel classes must not be base classes: remove from one file{also}"
-        yield FAULT, "class-overlap", f"{classes}, {remedy}."
-    if similar:
-        classes = f"{count(len(similar), 'class has', 'classes have')} almost the same name as a base class"
-        such = f"such as '{shortened(similar[0])}' and '{shortened(alike[plain(similar[0])])}'"
-        yield WARNING, "similar-classes", f"{classes}, {such}: remove from one file what is the same class."
-
-
-def _origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the headers of two files say differently of where their features come from."""
-    for key, severity in ((EXTRACTOR, FAULT), (TRANSFORM, WARNING)):
-        one, other = base.get(key), novel.get(key)
-        if None not in (one, other) and one != other:
-            where = f"'{shortened(one)}' in the base file and '{shortened(other)}' in the novel file"
-            yield severity, f"{key}-mismatch", f"The {key} is {where}: use one kind of features."
+    yield from class_overlap(base.class_names, novel.class_names)
+    yield from origin_mismatches(about, novel.values["about"])
 
 
 # --- for people and for programs

@@ -5,26 +5,24 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shutil import copytree, rmtree
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from hotshot.arrays import as_text
 from hotshot.bank import BaseClasses, is_bank
-from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
-from hotshot.classifiers.saving import DESCRIPTION, UnloadedBase, digest_of, write_model
-from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
-from hotshot.files import Samples, write_features
-from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
-from hotshot.files.objects import need, read_folder, read_json_document, refuse_damage
+from hotshot.classifiers.saving import UnloadedBase
+from hotshot.errors import InputError, LeftOutWarning, ParameterError
+from hotshot.files import Samples
+from hotshot.files.atomic import one_at_a_time
+from hotshot.files.objects import read_folder
 from hotshot.files.samples import ID
 from hotshot.files.tables import STDIN_NAME
 from hotshot.formatting import count, did_you_mean, quoted
@@ -32,16 +30,12 @@ from hotshot.inputs.answers import InputSuggestions
 from hotshot.inputs.encoding import AT_ONCE, InputEncoder, Watch
 from hotshot.inputs.explaining import InputExplanation, explain_inputs
 from hotshot.inputs.inputs import BY_NAME, FEATURES, TEXTS, Columns, Inputs, is_path, of_one_class, open_inputs
-from hotshot.inputs.samples import distinct, joined, names_of, read_samples, readable, with_new_ids
+from hotshot.inputs.samples import distinct, joined, names_of, readable, with_new_ids
+from hotshot.inputs.saving import previous_model, put_back, read_model, save_model
 
 if TYPE_CHECKING:
     from hotshot.classifiers.explanation import Explanation
 
-# Files of a model, in addition to those of its classifier.
-INPUTS, SUPPORT, OLD, BANK, PREVIOUS = "inputs.json", "support.safetensors", "old.safetensors", "base.bank", "previous"
-WHAT, VERSION, FIT = "model of inputs", 3, "fit a model with hotshot fit"
-# Changes of a model in a folder that can be undone.
-MOST_UNDONE = 20
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -118,11 +112,11 @@ class InputClassifier:
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         # Ids, texts and thumbnails of the support samples; and the samples of old classes, to be shown.
-        self._shown: Mapping[str, Sequence[Any]] = {}
+        self.shown: Mapping[str, Sequence[Any]] = {}
         self.old: Samples | None = None
         # Where the model was loaded from or saved to, the digest of its files then, and the bank in that folder.
-        self._place: tuple[Path, str] | None = None
-        self._bank: UnloadedBase | None = None
+        self.place: tuple[Path, str] | None = None
+        self.bank_in_place: UnloadedBase | None = None
 
     def __repr__(self) -> str:
         if not hasattr(self, "model"):
@@ -149,7 +143,7 @@ class InputClassifier:
     @property
     def support(self) -> Samples:
         """The samples of new classes; those that were added to ``model`` itself have a number as id."""
-        labels, columns = self.model.support_labels_, self._shown
+        labels, columns = self.model.support_labels_, self.shown
         n_shown = len(columns[ID])
         if n_shown < len(labels):
             columns = {ID: [*columns[ID], *(f"sample {i + 1}" for i in range(n_shown, len(labels)))]}
@@ -208,8 +202,8 @@ class InputClassifier:
         include = base is not None and not self.new_only
         fitted.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
         fitted.old = old if isinstance(old, Samples) else None
-        fitted._shown, fitted.about = new.columns, new.about
-        fitted._place = fitted._bank = None
+        fitted.shown, fitted.about = new.columns, new.about
+        fitted.place = fitted.bank_in_place = None
         assign(self, fitted)
         return self
 
@@ -232,7 +226,7 @@ class InputClassifier:
         new = distinct(encoded, [support, *old], self.strict)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown._shown = joined([support, with_new_ids(new[~is_old], support.ids)]).columns
+        grown.shown = joined([support, with_new_ids(new[~is_old], support.ids)]).columns
         if is_old.any():
             grown.old = joined([*old, new[is_old]])
         assign(self, grown)
@@ -259,7 +253,7 @@ class InputClassifier:
         if not stays.any():
             raise InputError("No new class would be left: remove fewer classes or samples.")
         left = support[stays]
-        grown.model, grown._shown = model.learn_again(left.X, left.y, model.base), left.columns
+        grown.model, grown.shown = model.learn_again(left.X, left.y, model.base), left.columns
         assign(self, grown)
         return self
 
@@ -367,47 +361,7 @@ class InputClassifier:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the model to a self-contained folder, such as "questions.model"."""
-        self._save(Path(path), overwrite)
-
-    def _save(self, path: Path, overwrite: bool, previous: bool = False) -> None:
-        """Save the model; with `previous` the model before stays in its folder."""
-        content = {
-            "format": f"hotshot {WHAT}",
-            "version": VERSION,
-            "encoder": self.encoder,
-            "kind": self.encoding.kind,
-            "new_only": self.new_only,
-            "probe": list(self.encoding.probe),
-            "old": None if self.old is None else self.old.y.tolist(),
-        }
-        base: Any = self.model.base
-        has_bank = isinstance(base, BaseClasses) or getattr(base, "folder", None) is not None
-        files = {SUPPORT: self.support} | ({} if self.old is None else {OLD: self.old})
-        with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            place, digest = self._place or (None, "")
-            if place == real(path) and path.exists() and digest_of(path) != digest:
-                raise RunError(f"{path} was changed since this model was loaded from it: load it again first.")
-            write_json(folder / INPUTS, content)
-            for name, samples in files.items():
-                write_features(folder / name, replace(samples, y=None), about=self.about)
-            if has_bank:
-                self._save_bank(base, folder / BANK)
-            if previous:
-                copytree(path, folder / PREVIOUS, copy_function=link_or_copy)
-                rmtree(folder.joinpath(*[PREVIOUS] * (MOST_UNDONE + 1)), ignore_errors=True)
-            bank = [f"{BANK}/{BANK_DESCRIPTION}"] if has_bank else []
-            digest = write_model(self.model, folder, [INPUTS, *files, *bank])
-        self._place = real(path), digest
-        self._bank = UnloadedBase(base.fingerprint, path / BANK) if has_bank else None
-
-    def _save_bank(self, base: Any, place: Path) -> None:
-        """Write the bank; if its files are in the folder that the model is from, link them."""
-        stored = base if isinstance(base, UnloadedBase) else self._bank
-        with suppress(InputError) if isinstance(base, BaseClasses) else nullcontext():
-            if stored is not None and stored.load().fingerprint == base.fingerprint:
-                copytree(str(stored.folder), place, copy_function=link_or_copy)
-                return
-        base.save(place)
+        save_model(self, Path(path), overwrite)
 
     @classmethod
     @contextmanager
@@ -426,19 +380,15 @@ class InputClassifier:
         with one_at_a_time(path):
             model = cls.load(path, **how)
             yield model
-            model._save(Path(path), overwrite=True, previous=True)
+            save_model(model, Path(path), overwrite=True, previous=True)
 
     @classmethod
     def undo(cls, path: str | Path) -> Self:
         """Put back the model that was in a folder before its last ``change``, and return it."""
         path = Path(path)
         with one_at_a_time(path):
-            read_json_document(path, INPUTS, WHAT, FIT, VERSION)
-            if not (path / PREVIOUS).is_dir():
-                raise InputError(f"{path} holds no earlier model: nothing was added or removed, or all is undone.")
-            cls.load(path / PREVIOUS)
-            with replace_folder(path, DESCRIPTION, overwrite=True) as folder:
-                copytree(path / PREVIOUS, folder, copy_function=link_or_copy, dirs_exist_ok=True)
+            cls.load(previous_model(path))
+            put_back(path)
             return cls.load(path)
 
     @classmethod
@@ -448,29 +398,7 @@ class InputClassifier:
         ``encoder`` is the name of its encoder, if that has moved, or is Python code: code that only the file names is
         not run, except with ``trust=True``.
         """
-        return read_folder(Path(path), partial(cls._read, Path(path), device, encoder, trust))
-
-    @classmethod
-    def _read(cls, folder: Path, device: str, encoder: str | None, trust: bool) -> Self:
-        digest, model = digest_of(folder), HOTClassifier.load(folder)
-        content = read_json_document(folder, INPUTS, WHAT, FIT, VERSION)
-        if encoder is not None and content.get("encoder") is None:
-            raise ParameterError(f"{folder} takes features and has no encoder: leave encoder (--encoder) out.")
-        with refuse_damage(folder, WHAT):
-            loaded = cls(new_only=bool(content["new_only"]))
-            name, kind, trusted = encoder or content["encoder"], content["kind"], trust or encoder is not None
-            need(kind in AT_ONCE and isinstance(name, (str, type(None))), "its encoder is unknown")
-            loaded.encoding = InputEncoder(name, device, kind=kind, probe=content["probe"], trust=trusted)
-            loaded.model = model
-            support = read_samples(folder / SUPPORT, model.support_labels_, model.n_features_in_)
-            loaded._shown, loaded.about = support.columns, support.about
-            if content["old"] is not None:
-                loaded.old = read_samples(folder / OLD, np.array(content["old"]), model.n_features_in_)
-            need(digest_of(folder) == digest, "it was replaced")
-        loaded._place = real(folder), digest
-        if isinstance(model.base, UnloadedBase) and is_bank(folder / BANK):
-            loaded._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
-        return loaded
+        return read_folder(Path(path), partial(read_model, cls, Path(path), device, encoder, trust))
 
 
 def _label_counts(inputs: Inputs) -> Counter[str]:
