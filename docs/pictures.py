@@ -17,7 +17,7 @@ from hotshot import HOTClassifier
 from hotshot.bank import PreparedBase
 from hotshot.bank.embedded import load_bank
 from hotshot.method.hot import FittedTasks, fit_tasks
-from hotshot.method.learned_cost import class_plan
+from hotshot.method.transfer import class_plan
 
 COLOURS = ("#1b6ca8", "#c8553d", "#3d8b5f")
 GREY = "#8a8f98"

@@ -15,7 +15,7 @@ from hotshot.method.calibration import calibrate
 from hotshot.method.heads import HEADS, Training
 from hotshot.method.heads.bound import head_problem
 from hotshot.method.heads.problem import Diagonals, HeadProblem, Mixtures
-from hotshot.method.high_level import transfer_weights
+from hotshot.method.transfer import transfer_weights
 
 RAGGED = (7, 12, 3, 30, 1, 13)
 

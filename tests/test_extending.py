@@ -26,7 +26,7 @@ from hotshot.images.decode import Picture
 from hotshot.images.layouts import LAYOUTS, Layout, open_dataset
 from hotshot.method.calibration import MEAN_RULES, MeanRule
 from hotshot.method.heads import HEADS, Head
-from hotshot.method.learned_cost import COSTS, Cost
+from hotshot.method.transfer import COSTS, Cost
 from hotshot.paper import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
 
 BANK = ragged_bank(spread=0.8)

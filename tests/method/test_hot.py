@@ -22,7 +22,7 @@ from hotshot.errors import InputError
 from hotshot.method import Method
 from hotshot.method.calibration import MEAN_RULES
 from hotshot.method.hot import fit_tasks
-from hotshot.method.learned_cost import COSTS
+from hotshot.method.transfer import COSTS
 
 B = len(RAGGED)
 METHODS = {

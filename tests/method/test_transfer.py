@@ -14,8 +14,8 @@ from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, r
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.bank import Bucket
 from hotshot.evaluation.tasks import Episodes
-from hotshot.method import high_level
-from hotshot.method.learned_cost import COSTS, class_plan
+from hotshot.method import transfer as transfers
+from hotshot.method.transfer import COSTS, class_plan
 
 ot = pytest.importorskip("ot")
 EPSILON, B = 0.05, len(RAGGED)
@@ -242,8 +242,8 @@ def test_low_level_plans_are_couplings_and_those_of_the_naive_loop(base):
 @pytest.mark.parametrize("cost", ["hierarchical", "mean-cosine", "euclidean"])
 @pytest.mark.parametrize(("limit", "retrieved"), [(B, 1), (B + 1, 1), (B - 1, 1), (B - 1, B - 1)])
 def test_auto_is_all_up_to_the_limit_and_the_nearest_beyond(base, cost, limit, retrieved, monkeypatch):
-    monkeypatch.setattr(high_level, "ALL_UP_TO", limit)
-    monkeypatch.setattr(high_level, "RETRIEVED", retrieved)
+    monkeypatch.setattr(transfers, "ALL_UP_TO", limit)
+    monkeypatch.setattr(transfers, "RETRIEVED", retrieved)
     targets, _ = random_tasks(base, n_tasks=2)
     expected = None if limit >= B else retrieved
     auto, some = (transfer_of(base, targets, cost=cost, n_retrieved=n) for n in ("auto", expected))
@@ -252,10 +252,10 @@ def test_auto_is_all_up_to_the_limit_and_the_nearest_beyond(base, cost, limit, r
 
 
 def test_the_nearest_two_lend_where_only_the_nearest_do(monkeypatch):
-    monkeypatch.setattr(high_level, "ALL_UP_TO", 0)
-    assert high_level.neighbours("auto", 50) == high_level.neighbours(None, 50) == 2
-    assert high_level.neighbours(7, 50) == high_level.neighbours(np.int64(7), 50) == 7
-    assert high_level.neighbours(70, 50) == 50
+    monkeypatch.setattr(transfers, "ALL_UP_TO", 0)
+    assert transfers.neighbours("auto", 50) == transfers.neighbours(None, 50) == 2
+    assert transfers.neighbours(7, 50) == transfers.neighbours(np.int64(7), 50) == 7
+    assert transfers.neighbours(70, 50) == 50
     X, y = make_bank(3, 1, 6, seed=3)
     weights = HOTClassifier(ragged_bank(), cost="nearest").fit(X, y).transfer_weights_
     np.testing.assert_array_equal(np.sort(weights, axis=1)[:, -3:], np.tile([0, 0.5, 0.5], (3, 1)))

@@ -30,7 +30,7 @@ from hotshot.method.heads.bound import symmetric_penalty
 from hotshot.method.heads.joint import OldClasses
 from hotshot.method.heads.sampled import fit_logistic
 from hotshot.method.hot import fit_tasks
-from hotshot.method.learned_cost import COSTS
+from hotshot.method.transfer import COSTS
 from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, TwoCovariances, two_covariances
 from hotshot.transport import count_statuses
@@ -43,7 +43,7 @@ TASKS_AT_ONCE = 20
 
 
 class CalibratedClassifier(FewShotClassifier):
-    """Base of classifiers with calibrated Gaussians, whose parameters are those of ``HOTClassifier`` or stand for them."""
+    """Base of classifiers with calibrated Gaussians; their parameters are those of ``HOTClassifier`` or like them."""
 
     base: BaseClasses | None
     head: str

@@ -21,7 +21,7 @@ from hotshot.classifiers.classifier import (
 from hotshot.classifiers.hot import AXES, HOTClassifier, published
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
-from hotshot.method.high_level import NEAREST
+from hotshot.method.transfer import NEAREST
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

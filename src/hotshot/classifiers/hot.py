@@ -32,8 +32,7 @@ from hotshot.files.objects import read_object
 from hotshot.formatting import quoted
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
-from hotshot.method.high_level import NEAREST
-from hotshot.method.learned_cost import COST_SCALES, COSTS
+from hotshot.method.transfer import COST_SCALES, COSTS, NEAREST
 
 _PUBLISHED: dict[str, Any] = {
     "power": 0.5, "power_on_base": False, "normalize": None, "n_components": None, "sample_weights": "classifier",

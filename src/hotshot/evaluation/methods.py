@@ -37,7 +37,7 @@ from hotshot.evaluation.tasks import CHUNK_TASKS, GENERALISED, OPEN, Episodes, O
 from hotshot.method import Method
 from hotshot.method.heads import HEADS
 from hotshot.method.hot import fit_tasks
-from hotshot.method.learned_cost import COSTS
+from hotshot.method.transfer import COSTS
 from hotshot.transport import count_statuses
 
 # Entries of the dense covariances of the tasks that are fitted together.

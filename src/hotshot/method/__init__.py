@@ -1,4 +1,4 @@
-"""The paper, a file for each equation; ``hotshot.method.hot`` runs them in the order of Algorithm 1."""
+"""The paper, a file for each step; ``hotshot.method.hot`` runs them in the order of Algorithm 1."""
 
 from dataclasses import dataclass
 

@@ -16,7 +16,7 @@ import numpy as np
 from hotshot.arrays import one_hot
 from hotshot.bank import PreparedBase
 from hotshot.method import Method
-from hotshot.method.high_level import neighbours
+from hotshot.method.transfer import neighbours
 from hotshot.model.two_covariances import shrinkage, two_covariances
 
 # Share of the base classes at one shot, in the authors' program.

@@ -11,7 +11,7 @@ from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.method import Method
 from hotshot.method.calibration import CalibratedGaussians, calibrate, class_targets
 from hotshot.method.heads import HEADS, Training
-from hotshot.method.high_level import Transfer, transfer_weights
+from hotshot.method.transfer import Transfer, transfer_weights
 
 # Parameters whose extreme values overflow.
 NUMBERS = ("alpha", "C", "n_generated", "support_weight")

@@ -7,7 +7,7 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Number, Table, percent
-from hotshot.method.high_level import FREE_LUNCH_NEIGHBOURS
+from hotshot.method.transfer import FREE_LUNCH_NEIGHBOURS
 from hotshot.paper.figures import lines
 from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings, claim, dots, gap, listed
 from hotshot.paper.published import ROW_NAMES, published

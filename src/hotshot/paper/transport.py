@@ -16,7 +16,7 @@ from hotshot.evaluation.tables import Number, Table, interval, percent
 from hotshot.formatting import readable
 from hotshot.method.heads.sampled import generate_features
 from hotshot.method.hot import fit_tasks
-from hotshot.method.learned_cost import class_plan
+from hotshot.method.transfer import class_plan
 from hotshot.paper import figures
 from hotshot.paper.cross_domain import NEARER, other_bases
 from hotshot.paper.findings import Findings, claim

@@ -1,4 +1,4 @@
-r"""Eqs. 8 and 9: the cost between base classes and targets, learned by low-level transport; simpler alternatives.
+r"""Transfer weights by transport on two levels: eqs. 8 and 9 learn costs between base classes and targets for eq. 6.
 
 .. math::
     M^b = \arg\min_M \sum_{jn} D_{jn} M_{jn} + \epsilon \sum_{jn} M_{jn} \log M_{jn}
@@ -7,13 +7,16 @@ r"""Eqs. 8 and 9: the cost between base classes and targets, learned by low-leve
 for the samples of each base class and the targets, which are the support samples or the means of the novel classes, and
 
 .. math::
-    C_{bn} = \sum_j D_{jn} M^b_{jn}.
+    C_{bn} = \sum_j D_{jn} M^b_{jn}, \qquad
+    T = \arg\min_T \sum_{bn} C_{bn} T_{bn} + \epsilon \sum_{bn} T_{bn} \log T_{bn}
+    \quad \text{with} \quad \sum_n T_{bn} = 1/B, \; \sum_b T_{bn} = 1/S, \qquad w_{bn} = S\, T_{bn}.
 
 Each column of :math:`M^b` sums to 1/S, so the learned cost falls with the number of targets while epsilon stays.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -22,6 +25,8 @@ from hotshot.bank import Bucket, PreparedBase
 from hotshot.errors import ParameterError
 from hotshot.method import Method
 from hotshot.transport import Solution, pairwise_cost, solve
+
+# --- eq. 8: one low-level transport for each base class, between its samples and the targets of a task
 
 
 def low_level(
@@ -48,6 +53,8 @@ def class_plan(base: PreparedBase, targets: np.ndarray, b: int, epsilon: float) 
     # Rows beyond the samples of the class are padding.
     return np.asarray(solution.plan[0, :, : base.counts[b]])
 
+
+# --- eq. 9: the learned cost, and simpler ones
 
 COST_SCALES = ("published", "over-targets")
 
@@ -131,3 +138,77 @@ def _lending(buckets: Sequence[Bucket], lends: np.ndarray) -> list[Bucket]:
     """The samples of the classes that lend (B,)."""
     rows = [np.flatnonzero(lends[bucket.classes]) for bucket in buckets]
     return [Bucket(b.classes[r], b.units[r], b.mass[r]) for b, r in zip(buckets, rows, strict=True) if len(r)]
+
+
+# --- eq. 6: the high-level transport
+
+# Equal weights on the nearest means instead of a transport, as in Free-Lunch, and their default number.
+NEAREST, FREE_LUNCH_NEIGHBOURS = "nearest", 2
+LEAST_WEIGHT = 1e-30
+# In banks of up to this many classes all of them may lend; in larger ones the nearest to each target.
+ALL_UP_TO, RETRIEVED = 512, 100
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Transfer weights of targets (tasks, B, targets), whose columns sum to 1, and the transport that they come from.
+
+    ``cost`` and ``plan`` (tasks, B, targets) are those of the high-level transport: for the hierarchical cost C_bn of
+    eq. 9, and T_bn. Rows of base classes that retrieval left out of a task are undefined; the plan is None for the
+    nearest means. ``statuses`` (tasks, problems) are those of all transport problems.
+    """
+
+    weights: np.ndarray
+    cost: np.ndarray
+    plan: np.ndarray | None
+    statuses: np.ndarray
+
+
+def transfer_weights(base: PreparedBase, targets: np.ndarray, method: Method) -> Transfer:
+    """Transfer weights of targets (tasks, targets, V) in the space of the bank (eqs. 8, 9, 6).
+
+    With ``n_retrieved`` the transport runs over all classes that are near some target, and each target keeps its own.
+    """
+    n_classes, n_retrieved = len(base.means), method.n_retrieved
+    if method.cost == NEAREST:
+        return nearest_weights(base, targets, neighbours(n_retrieved, n_classes))
+    if n_retrieved == "auto":
+        n_retrieved = None if n_classes <= ALL_UP_TO else RETRIEVED
+    near: np.ndarray | None = None
+    lends: np.ndarray | None = None
+    mass = None
+    if n_retrieved is not None and int(n_retrieved) < n_classes:
+        proxy = COSTS[COSTS[method.cost].proxy or method.cost].between
+        assert proxy is not None
+        near = _nearest(proxy(base, targets), int(n_retrieved))
+        lends = np.any(near, axis=2)
+        mass = lends.astype(targets.dtype)
+        mass /= mass.sum(axis=1, keepdims=True)
+    cost, statuses = class_costs(base, targets, method, lends)
+    solution = solve(cost, mass, epsilon=method.epsilon).raise_for_status()
+    weights = targets.shape[1] * solution.plan
+    if near is not None:
+        # The least weight matters only if the balance has sent all mass of a target to other classes.
+        weights = np.where(near, np.maximum(weights, LEAST_WEIGHT), 0)
+    # The columns of a converged plan sum to 1/S up to its tolerance; a distribution sums to 1.
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    return Transfer(weights, cost, solution.plan, np.concatenate([statuses, solution.status[:, None]], axis=1))
+
+
+def neighbours(n_retrieved: int | str | None, n_classes: int) -> int:
+    """Number of nearest base classes, of B, that lend in equal parts."""
+    wanted = n_retrieved if isinstance(n_retrieved, Integral) else FREE_LUNCH_NEIGHBOURS
+    return min(int(wanted), n_classes)
+
+
+def nearest_weights(base: PreparedBase, targets: np.ndarray, k: int) -> Transfer:
+    """Free-Lunch's weights (eq. 3): 1/k for the k base classes whose means are nearest."""
+    distances = pairwise_cost(base.means, targets, "squared-euclidean")
+    weights = _nearest(distances, k).astype(targets.dtype)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Transfer(weights, distances, None, np.empty((len(targets), 0), dtype=np.int64))
+
+
+def _nearest(distances: np.ndarray, k: int) -> np.ndarray:
+    """Which k base classes are nearest to each target, of equally near ones the first: (tasks, B, targets)."""
+    return np.asarray(np.argsort(np.argsort(distances, axis=1, kind="stable"), axis=1, kind="stable") < k)
