@@ -1,4 +1,4 @@
-"""Simple classifiers that answer base classes beside new ones, and their scores for outliers."""
+"""Classifiers that answer base classes beside new ones, and their scores for outliers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
-from hotshot import BaseClasses, CentroidClassifier
+from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
 from hotshot.classifiers import (
     DiscriminantClassifier,
     LogisticClassifier,
@@ -28,6 +28,7 @@ BASE = BaseClasses.from_samples(X_ALL[OLD], NAMES[LABELS[OLD]])
 X, Y = X_ALL[~OLD][::4], NAMES[LABELS[~OLD]][::4]
 
 CLASSIFIERS = {
+    "hot": HOTClassifier(BASE, cost="mean-cosine"),
     "centroid": CentroidClassifier(BASE),
     "logistic": LogisticClassifier(BASE),
     "discriminant": DiscriminantClassifier(BASE),
@@ -135,7 +136,7 @@ def test_classes_that_cannot_be_combined_are_refused(classifier):
         clone(own).set_params(include_base="both").fit(X, Y)
 
 
-@pytest.mark.parametrize("name", ["centroid", "logistic"])
+@pytest.mark.parametrize("name", ["hot", "centroid", "logistic"])
 def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
     BASE.save(tmp_path / "bank", samples=False, covariance="pooled")
     own = clone(CLASSIFIERS[name]).set_params(base=BaseClasses.load(tmp_path / "bank"), include_base=True)
@@ -143,13 +144,13 @@ def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
         own.fit(X, Y)
 
 
-@every_classifier
-def test_settings_are_chosen_as_in_a_closed_set(classifier, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "hot"])
+def test_settings_are_chosen_as_in_a_closed_set(name, monkeypatch):
     monkeypatch.setattr(held_out, "FIRST_TASKS", 1)
     monkeypatch.setattr(held_out, "TASKS", 2)
     X_base, labels = make_bank(24, 12, 6, seed=5)
     closed, beside = (
-        clone(classifier)
+        clone(CLASSIFIERS[name])
         .set_params(base=BaseClasses.from_samples(np.abs(X_base), labels, seen_in_training=False), include_base=own)
         .choice()
         for own in (False, True)

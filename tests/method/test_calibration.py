@@ -22,7 +22,7 @@ from few_shot_problems import (
 )
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
-from hotshot.method.calibration import MEAN_RULES, class_targets, own_parts, own_shares, prior_certainty
+from hotshot.method.calibration import MEAN_RULES, own_parts, own_shares, prior_certainty
 from hotshot.method.heads.problem import Mixtures
 
 B = len(RAGGED)
@@ -104,18 +104,6 @@ def test_alpha_is_added_in_the_original_axes(rule, added, mean_rule, n_component
     np.testing.assert_array_equal(shifted.means, plain.means)
 
 
-def test_class_targets_are_the_means_of_their_support_samples():
-    rng = np.random.default_rng(0)
-    labels = np.array([[0, 0, 1, 2, 2, 2], [2, 1, 0, 1, 1, 2]])
-    support = rng.normal(size=(2, 6, 4))
-    got, shots = class_targets(support, labels, 3)
-    for t in range(2):
-        for c in range(3):
-            own = [x for x, label in zip(support[t], labels[t], strict=True) if label == c]
-            np.testing.assert_allclose(got[t, c], sum(own) / len(own), rtol=1e-12)
-            assert shots[t, c] == len(own)
-
-
 def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no_mean():
     certainties = [prior_certainty(b) for b in (1, 2, 3, 4, 8, 30, 1000)]
     assert certainties[:3] == [0, 0, 0]
@@ -132,19 +120,6 @@ def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no
 
 
 # --- dense covariances, or weights over those of the base ---------------------------------------------------
-
-
-@pytest.mark.parametrize(("shots", "dense"), [((2, 1, 3), True), ((3, 2, 2), False), ((9, 9, 9), False)])
-def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_classes(shots, dense):
-    base = prepared_bank()
-    support, labels, weights = random_case(base, shots)
-    gaussians = gaussians_of(base, support, labels, weights)
-    problem = problem_of(base, gaussians, support, labels, n_classes=len(shots))
-    assert (problem.spread.mixing is None) == dense
-    if dense:
-        np.testing.assert_allclose(problem.spread.covariances.matrices, gaussians.mixed_covariances(base))
-    else:
-        assert problem.spread.covariances is base.covariances
 
 
 @pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, random_tasks, transfer_of
-from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
-from hotshot.bank import Bucket
-from hotshot.evaluation.tasks import Episodes
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.method import transfer as transfers
 from hotshot.method.transfer import COSTS, class_plan
 
@@ -50,18 +44,8 @@ def class_samples(base, b):
     raise AssertionError(f"class {b} is in no bucket")
 
 
-KNOWN_ANSWERS = {}
-
-
 def naive_learned_cost(base, targets):
-    """C_bn = sum_j D_jn M_jn of one task, eq. 9, and the plans M; slow, so that answers are kept."""
-    question = (base.means.tobytes(), targets.tobytes())
-    if question not in KNOWN_ANSWERS:
-        KNOWN_ANSWERS[question] = solved_by_pot(base, targets)
-    return KNOWN_ANSWERS[question]
-
-
-def solved_by_pot(base, targets):
+    """C_bn = sum_j D_jn M_jn of one task, eq. 9, and the plans M."""
     learned, plans = [], []
     for b in range(len(base.names)):
         samples, mass = class_samples(base, b)
@@ -117,20 +101,6 @@ def test_every_cost_and_scale_is_that_of_the_naive_loop(base, cost, cost_scale, 
         np.testing.assert_allclose(got.weights[task], 4 * plan, atol=1e-6)
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 99))
-def test_padding_does_not_matter(sizes, seed):
-    base = prepared_bank(sizes=sizes, width=4, seed=seed)
-    singly = [
-        Bucket(np.array([b]), units[None], mass[None])
-        for b, (units, mass) in ((b, class_samples(base, b)) for b in range(len(sizes)))
-    ]
-    targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1), seed=seed)
-    padded = transfer_of(base, targets)
-    alone = transfer_of(replace(base, buckets=tuple(singly)), targets)
-    np.testing.assert_allclose(padded.cost, alone.cost, atol=1e-8)
-    np.testing.assert_allclose(padded.weights, alone.weights, atol=1e-6)
-
-
 @pytest.mark.parametrize("cost", COSTS)
 def test_permuted_base_classes_and_targets_permute_the_weights(cost):
     bank = ragged_bank()
@@ -160,37 +130,7 @@ def test_all_lend_alike_at_a_large_epsilon_or_if_all_are_alike(cost):
         np.testing.assert_allclose(of_zeros.weights, 1 / B, atol=1e-7)
 
 
-def test_small_epsilon_gives_each_target_its_cheapest_share():
-    base = prepared_bank(sizes=(5, 5, 5))
-    targets = base.means[None] / np.linalg.norm(base.means, axis=1)[None, :, None]
-    got = transfer_of(base, targets, cost="cosine", epsilon=1e-3)
-    np.testing.assert_allclose(got.weights[0], np.eye(3), atol=1e-6)
-
-
-def test_single_precision_agrees_with_double():
-    base, single_base = (ragged_bank(dtype=dtype).prepare(plain_space()) for dtype in (np.float64, np.float32))
-    targets, _ = random_tasks(base)
-    double, single = transfer_of(base, targets), transfer_of(single_base, targets.astype(np.float32))
-    assert single.weights.dtype == np.float32
-    np.testing.assert_allclose(single.weights, double.weights, atol=2e-3)
-
-
 # --- retrieval --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("n_retrieved", [len(RAGGED), len(RAGGED) + 5])
-def test_retrieving_all_classes_is_retrieving_none(base, cost, n_retrieved):
-    targets, _ = random_tasks(base)
-    everything = transfer_of(base, targets, cost=cost)
-    got = transfer_of(base, targets, cost=cost, n_retrieved=n_retrieved)
-    np.testing.assert_array_equal(got.weights, everything.weights)
-
-
-def nearest_classes(base, targets, cost, k):
-    """Indices of the k nearest classes of each target of one task, by the closed form of the cost."""
-    table = naive_cost(base, targets, "mean-cosine" if cost == "hierarchical" else cost)
-    return [np.argsort(column)[:k] for column in table.T]
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -253,9 +193,6 @@ def test_auto_is_all_up_to_the_limit_and_the_nearest_beyond(base, cost, limit, r
 
 def test_the_nearest_two_lend_where_only_the_nearest_do(monkeypatch):
     monkeypatch.setattr(transfers, "ALL_UP_TO", 0)
-    assert transfers.neighbours("auto", 50) == transfers.neighbours(None, 50) == 2
-    assert transfers.neighbours(7, 50) == transfers.neighbours(np.int64(7), 50) == 7
-    assert transfers.neighbours(70, 50) == 50
     X, y = make_bank(3, 1, 6, seed=3)
     weights = HOTClassifier(ragged_bank(), cost="nearest").fit(X, y).transfer_weights_
     np.testing.assert_array_equal(np.sort(weights, axis=1)[:, -3:], np.tile([0, 0.5, 0.5], (3, 1)))
@@ -263,31 +200,12 @@ def test_the_nearest_two_lend_where_only_the_nearest_do(monkeypatch):
     assert (lending.sum(axis=1) == 3).all()
 
 
-# --- a bank of thousands of classes -------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def large():
-    """2,000 classes of 5 samples, and 8 novel classes among them."""
-    X, y = make_bank(2008, 5, 32, spread=0.3, dtype=np.float32)
-    more, labels = make_bank(2008, 20, 32, spread=0.3, dtype=np.float32)
-    novel = labels >= 2000
-    return BaseClasses.from_samples(X[y < 2000], y[y < 2000]), more[novel], labels[novel]
-
-
 @pytest.mark.parametrize("cost", ["hierarchical", "mean-cosine"])
-def test_a_large_bank_lends_and_is_evaluated_as_its_classifiers_are_one_by_one(large, cost):
-    bank, X, y = large
-    model = HOTClassifier(bank, cost=cost).fit(X[::10], y[::10])
+def test_of_thousands_of_base_classes_a_hundred_lend(cost):
+    X, y = make_bank(2004, 5, 32, spread=0.3, dtype=np.float32)
+    model = HOTClassifier(BaseClasses.from_samples(X[y < 2000], y[y < 2000]), cost=cost)
+    model.fit(X[y >= 2000][::5], y[y >= 2000][::5])
     assert ((model.transfer_weights_ > 0).sum(axis=1) == 100).all()
     np.testing.assert_allclose(model.transfer_weights_.sum(axis=1), 1, rtol=1e-5)
     assert len(model.explain().loans[0].lenders) == 100
-    request = {"ways": 4, "shots": 1, "queries": 3}
-    estimator = HOTClassifier(bank, cost=cost)
-    found = evaluate({"hot": estimator}, X, y, tasks=12, n_jobs=1, **request)["hot", 1].accuracies
-    assert found.mean() > 0.9
-    one_by_one = [
-        np.mean(estimator.fit(X[t.support], t.support_labels).predict(X[t.query]) == t.query_labels)
-        for t in Episodes(y, **request).take(12)
-    ]
-    np.testing.assert_array_equal(found, one_by_one)
+    assert model.score(X[y >= 2000], y[y >= 2000]) > 0.9

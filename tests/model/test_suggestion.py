@@ -92,23 +92,6 @@ def test_certain_classes_get_typical_samples_only():
     assert own[picks.rows[0]] == best
 
 
-def test_the_centre_of_a_large_cluster_far_from_its_labelled_sample_is_chosen():
-    rng = np.random.default_rng(0)
-    centre = np.array([4.0, 0.0, 0.0])
-    cluster = centre + rng.normal(scale=0.5, size=(30, 3))
-    cluster[7] = cluster.mean(axis=0)
-    other = np.array([-4.0, 0.0, 0.0]) + rng.normal(scale=0.5, size=(4, 3))
-    support = np.array([[2.0, 2.5, 2.5], [-4.0, 0.0, 0.0]])
-    samples = np.concatenate([cluster, other])
-    probabilities = np.where(samples[:, :1] > 0, [[0.9, 0.1]], [[0.1, 0.9]])
-    pool = Pool(samples, probabilities, np.ones(len(samples)), np.arange(len(samples)))
-    first = choose(Labelled(np.full(3, 9.0), np.zeros(3), support, np.arange(2)), pool, 1)
-    # It brings the mean of both labelled samples closer to the centre than a sample at the centre does.
-    means = (support[0] + cluster) / 2
-    assert np.sum((means[first.rows[0]] - centre) ** 2) < np.median(np.sum((means - centre) ** 2, axis=1))
-    assert first.rows[0] < 30
-
-
 def test_samples_of_no_class_are_chosen_last():
     labelled, pool, _ = problem(3)
     weights = np.ones(len(pool.samples))

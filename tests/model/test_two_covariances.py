@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import multivariate_normal
 
 from few_shot_problems import prepared_bank
-from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, estimate, two_covariances
+from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, estimate, posterior, two_covariances
 
 
 def dense_covariances(two):
@@ -42,6 +42,13 @@ def test_support_fits_beside_the_others_of_its_class_and_alone_by_its_distance_f
         np.testing.assert_allclose(got[i], expected[0, 0], rtol=1e-8)
     off_centre, total = x[-1] - centre, sum(dense_covariances(two))
     np.testing.assert_allclose(got[-1], off_centre @ np.linalg.solve(total, off_centre) / 2, rtol=1e-8)
+
+
+def test_without_samples_the_posterior_is_the_prior():
+    ratios, prior = np.array([2.0, 0.5, 0.0]), np.array([[1.0, -2.0, 3.0]])
+    mean, variances = posterior(ratios, prior, np.zeros((1, 3)), np.array([0.0]))
+    np.testing.assert_array_equal(mean, prior)
+    np.testing.assert_array_equal(variances, ratios[None])
 
 
 def test_the_best_class_is_that_of_the_largest_ratio_however_many_rows():

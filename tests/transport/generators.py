@@ -24,10 +24,6 @@ class Problem:
         return replace(self, cost=self.cost.astype(dtype), a=self.a.astype(dtype), b=self.b.astype(dtype))
 
 
-def uniform_masses(*shape: int) -> np.ndarray:
-    return np.full(shape, 1.0 / shape[-1])
-
-
 def random_masses(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Masses between 0.1 and 1, scaled to unit total."""
     mass = rng.uniform(0.1, 1.0, size=shape)
@@ -54,7 +50,7 @@ def diracs() -> Problem:
 def permutation(size: int = 6) -> Problem:
     """Cost 0 on a permutation and 1 elsewhere; what leaks at epsilon 0.01 is exp(-100)."""
     matrix = np.eye(size)[np.random.default_rng(3).permutation(size)]
-    mass = uniform_masses(size)
+    mass = np.full(size, 1 / size)
     return Problem(1 - matrix, mass, mass, 0.01, matrix / size)
 
 
@@ -64,19 +60,6 @@ def separable(epsilon: float = 0.02) -> Problem:
     cost = rng.random((9, 1)) + rng.random((1, 4))
     a, b = random_masses(rng, 9), random_masses(rng, 4)
     return Problem(cost, a, b, epsilon, np.outer(a, b))
-
-
-def constant() -> Problem:
-    """Where all costs are the same, the plan is the product of the marginals."""
-    p = separable()
-    return replace(p, cost=np.full_like(p.cost, 0.3))
-
-
-def hot() -> Problem:
-    """Where epsilon dwarfs the costs, only the entropy counts: the plan is the product of the marginals."""
-    rng = np.random.default_rng(5)
-    a, b = random_masses(rng, 8), random_masses(rng, 5)
-    return Problem(rng.random((8, 5)), a, b, 1e7, np.outer(a, b), within=1e-7)
 
 
 def two_by_two(epsilon: float = 0.1, seed: int = 6) -> Problem:
@@ -93,19 +76,12 @@ def two_by_two(epsilon: float = 0.1, seed: int = 6) -> Problem:
     return Problem(cost, a, b, epsilon, np.array([[t, a[0] - t], [b[0] - t, 1 - a[0] - b[0] + t]]))
 
 
-def two_by_two_twice() -> Problem:
-    """Two independent problems seen as one: costs add up, masses and plans multiply."""
-    one, two = two_by_two(seed=7), two_by_two(seed=8)
-    cost = np.kron(one.cost, np.ones((2, 2))) + np.kron(np.ones((2, 2)), two.cost)
-    return Problem(cost, np.kron(one.a, two.a), np.kron(one.b, two.b), one.epsilon, np.kron(one.plan, two.plan))
-
-
 def sorted_line() -> Problem:
     """Sorted points and squared distances: the exact plan is monotone, the north-west corner rule."""
     x = np.arange(6) / 6
     y = np.array([0.05, 0.45, 0.95])
     # Partial sums of the two marginals never meet, so the exact plan is unique and epsilon may be tiny.
-    a, b = uniform_masses(6), np.array([0.25, 0.33, 0.42])
+    a, b = np.full(6, 1 / 6), np.array([0.25, 0.33, 0.42])
     edges = np.concatenate([[0.0], np.cumsum(b)])
     starts = np.concatenate([[0.0], np.cumsum(a)])
     overlap = np.minimum(starts[1:, None], edges[None, 1:]) - np.maximum(starts[:-1, None], edges[None, :-1])
@@ -117,10 +93,7 @@ KNOWN = {
     "diracs": diracs,
     "permutation": permutation,
     "separable": separable,
-    "constant": constant,
-    "hot": hot,
     "2 x 2": two_by_two,
-    "2 x 2 twice": two_by_two_twice,
     "sorted line": sorted_line,
 }
 

@@ -95,12 +95,6 @@ def test_a_fault_leaves_the_others_bit_for_bit(fault, epsilon, dtype, method):
             np.testing.assert_array_equal(x, y, err_msg=name)
 
 
-def test_a_batch_of_faults_only():
-    solution = solve(np.full((3, 4, 2), np.nan), epsilon=0.1)
-    assert (solution.status == Status.NOT_FINITE).all()
-    assert (solution.plan == 0).all()
-
-
 def _spoil(p, fault, problem):
     name, index, value, status = FAULTS[fault]
     getattr(p, name)[problem][index] = value

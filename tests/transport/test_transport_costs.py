@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 from scipy.spatial.distance import cdist
 
 from hotshot.arrays import to_numpy
-from hotshot.errors import InputError, NamespaceError, ParameterError
+from hotshot.errors import InputError, ParameterError
 from hotshot.transport import pairwise_cost
 
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "squared-euclidean": "sqeuclidean"}
@@ -48,19 +48,6 @@ def test_cosine_is_between_zero_and_two_and_ignores_positive_scale(x, y, power):
     cost = pairwise_cost(x, y)
     assert ((cost >= 0) & (cost <= 2)).all()
     np.testing.assert_allclose(pairwise_cost(x * 10.0**power, y), cost, atol=1e-12)
-
-
-@KINDS
-@given(x=POINTS, y=POINTS)
-def test_costs_are_symmetric(kind, x, y):
-    np.testing.assert_allclose(pairwise_cost(x, y, kind), pairwise_cost(y, x, kind).T, atol=2e-5)
-
-
-@given(x=POINTS, y=POINTS, shift=st.floats(-100, 100))
-def test_euclidean_is_non_negative_and_ignores_the_origin(x, y, shift):
-    cost = pairwise_cost(x, y, "euclidean")
-    assert (cost >= 0).all()
-    np.testing.assert_allclose(pairwise_cost(x + shift, y + shift, "euclidean"), cost, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["euclidean", "squared-euclidean"])
@@ -105,13 +92,6 @@ BAD_POINTS = {
 def test_bad_points(x, y, kind):
     with pytest.raises(InputError):
         pairwise_cost(x, y, kind)
-
-
-def test_points_of_two_array_libraries():
-    torch = pytest.importorskip("torch")
-    x, y = points()
-    with pytest.raises(NamespaceError):
-        pairwise_cost(x, torch.asarray(y))
 
 
 @KINDS

@@ -14,15 +14,13 @@ SINKHORN_IS_TOO_SLOW = {"sorted line"}
 
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.parametrize("method", ["newton", "sinkhorn"])
-def test_plan_is_the_known_one_also_transposed(name, method):
+def test_plan_is_the_known_one(name, method):
     if method == "sinkhorn" and name in SINKHORN_IS_TOO_SLOW:
         method = "auto"
     p = KNOWN[name]()
     solution = solve(p.cost, p.a, p.b, epsilon=p.epsilon, method=method)
     check_solution(p.cost, p.a, p.b, p.epsilon, solution)
     np.testing.assert_allclose(solution.plan, p.plan, atol=p.within)
-    transposed = solve(np.swapaxes(p.cost, -1, -2), p.b, p.a, epsilon=p.epsilon, method=method)
-    np.testing.assert_allclose(np.swapaxes(transposed.plan, -1, -2), p.plan, atol=p.within)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

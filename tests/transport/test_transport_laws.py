@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotshot.arrays import to_numpy
 from hotshot.transport import solve
 
 from .checker import check_solution
-from .generators import problems, random_problem
+from .generators import problems
 
 ATOL = 1e-7
 
@@ -66,12 +65,6 @@ def test_a_changed_problem_has_the_changed_plan(law, p, seed):
     np.testing.assert_allclose(solution.plan, expected, atol=ATOL * max(1, expected.sum()))
 
 
-@given(p=problems(batch=(4,)), order=st.permutations(range(4)))
-def test_permuted_problems_permute_the_plans(p, order):
-    changed = replace(p, cost=p.cost[order], a=p.a[order], b=p.b[order])
-    np.testing.assert_allclose(plan_of(changed), plan_of(p)[order], atol=ATOL)
-
-
 @given(p=problems(), factor=st.floats(1.0, 100.0))
 def test_cost_never_falls_as_epsilon_grows(p, factor):
     low, high = (solve(p.cost, p.a, p.b, epsilon=e) for e in (p.epsilon, p.epsilon * factor))
@@ -83,13 +76,3 @@ def test_newton_and_sinkhorn_find_one_plan(p):
     other = solve(p.cost, p.a, p.b, epsilon=p.epsilon, method="sinkhorn")
     check_solution(p.cost, p.a, p.b, p.epsilon, other)
     np.testing.assert_allclose(plan_of(p, method="newton"), other.plan, atol=ATOL)
-
-
-def test_laws_hold_on_every_array_library(xp):
-    p = random_problem("tied", epsilon=0.02)
-    one = plan_of(p)
-    for law in LAWS:
-        changed, plan_change = law(p, np.random.default_rng(0))
-        cost, a, b = (xp.asarray(np.ascontiguousarray(x)) for x in (changed.cost, changed.a, changed.b))
-        plan, expected = to_numpy(solve(cost, a, b, epsilon=changed.epsilon).plan), plan_change(one)
-        np.testing.assert_allclose(plan, expected, atol=ATOL * max(1, expected.sum()))

@@ -97,14 +97,3 @@ def test_the_intercepts_are_shifted_to_their_minimum_at_full_weight(seed):
         shifted[..., -1] += shift + off
         values.append(problem.objective(shifted).value[0])
     assert values[0] <= min(values[1:])
-
-
-def test_one_sample_counts_less_than_several(fitted):
-    """With the same samples twice, rows are closer to those of a classifier of new classes alone: longer."""
-    base, old, gaussians, support, labels, _ = fitted
-    few = train_new(base, old, gaussians, support, labels, METHOD)
-    many = train_new(
-        base, old, gaussians, np.tile(support, (5, 1)), np.tile(labels, 5), replace(METHOD, support_weight=0.2)
-    )
-    assert np.sum(many.theta[:, :-1] ** 2) > np.sum(few.theta[:, :-1] ** 2)
-    assert few.shift > many.shift > 0
