@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, parameter_set
 from hotshot.errors import InputError, ParameterError, ScaleWarning
-from hotshot.method.calibration import prior_certainty
 from hotshot.transport import Status
 
 WIDTH = 8
@@ -92,18 +91,6 @@ def test_scaling_all_features_changes_no_default_prediction(kind, scale, dtype):
     assert np.allclose(results[0][1], results[1][1], atol=1e-3 if dtype == np.float32 else 1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("head", ["bound", "sampled"])
-@pytest.mark.parametrize("per", ["class", "sample"])
-def test_every_head_learns_every_kind_of_features(kind, head, per):
-    (Xb, yb), (Xs, ys), (Xq, yq) = split(*KINDS[kind]())
-    model = HOTClassifier(BaseClasses.from_samples(Xb, yb), head=head, per=per, random_state=0).fit(Xs, ys)
-    assert np.mean(model.predict(Xq) == yq) > 0.9
-    probabilities = model.predict_proba(Xq)
-    assert np.allclose(probabilities.sum(axis=1), 1)
-    assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(Xq))
-
-
 def test_authors_set_equals_their_program_written_out():
     """Temperature 0.3, base features raw, (x + 1e-6)**0.5, mix 0.7, alpha in every entry: means by hand."""
     import ot
@@ -138,20 +125,6 @@ def test_order_of_support_and_names_of_classes_do_not_matter(random, per):
     plain = HOTClassifier(base, per=per).fit(Xs, ys)
     shuffled = HOTClassifier(base, per=per).fit(Xs[order], np.array([f"class {c}" for c in ys])[order])
     assert np.array_equal([f"class {c}" for c in plain.predict(Xq)], shuffled.predict(Xq))
-
-
-def test_unequal_shots_labels_in_any_order():
-    X, y = make_bank(9, 20, WIDTH)
-    base = BaseClasses.from_samples(X[y < 6], y[y < 6])
-    rows = np.concatenate([np.flatnonzero(y == 6)[:1], np.flatnonzero(y == 7)[:5], np.flatnonzero(y == 8)[:3]])
-    rows = np.random.default_rng(0).permutation(rows)
-    for per in ("class", "sample"):
-        model = HOTClassifier(base, per=per, mean_rule="mix").fit(X[rows], y[rows])
-        assert model.score(X[y >= 6], y[y >= 6]) > 0.9
-        shares = dict(zip(model.target_labels_, model.own_share_, strict=True))
-        for name, shots in ((6, 1), (7, 5)):
-            prior = 0.7 * prior_certainty(6)
-            assert shares[name] == pytest.approx(1 - prior / (prior + 0.3 * shots))
 
 
 def test_fitted_attributes_tell_what_happened():
@@ -190,16 +163,6 @@ def test_free_lunch_borrows_equally_from_the_nearest_two():
     assert model.explain().loans[0].own_share == pytest.approx(1 / 3)
 
 
-def test_sampled_head_is_reproducible_and_seeded():
-    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features())
-    base = BaseClasses.from_samples(Xb, yb)
-    a, b, c = (
-        HOTClassifier(base, head="sampled", random_state=seed).fit(Xs, ys).predict_proba(Xq) for seed in (0, 0, 1)
-    )
-    assert np.array_equal(a, b)
-    assert not np.array_equal(a, c)
-
-
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_scale_dependent_sets_warn_far_from_their_scale(scale):
     (Xb, yb), (Xs, ys), _ = split(*relu_features())
@@ -226,41 +189,24 @@ def changed(X, value):
 
 BAD_FITS = {
     "NaN": (lambda b, X, y: (b, changed(X, np.nan), y, {}), InputError, "row 1, column 2"),
-    "infinity": (lambda b, X, y: (b, changed(X, np.inf), y, {}), InputError, "NaN or infinity"),
-    "no samples": (lambda b, X, y: (b, X[:0], y[:0], {}), InputError, "0 sample"),
     "one class": (lambda b, X, y: (None, X, np.zeros_like(y), {}), InputError, "at least 2 classes"),
     "one sample": (lambda b, X, y: (None, X[:1], y[:1], {}), InputError, "at least 2 classes"),
-    "one dimension": (lambda b, X, y: (b, X[0], y, {}), InputError, "Reshape"),
     "other width": (lambda b, X, y: (b, X[:, :-1], y, {}), InputError, "same model"),
-    "labels too few": (lambda b, X, y: (b, X, y[:-1], {}), InputError, "inconsistent"),
     "labels continuous": (lambda b, X, y: (b, X, y + 0.5, {}), InputError, "class labels"),
-    "strings": (lambda b, X, y: (b, [*X.astype(str).tolist(), ["a"] * 16], [*y, 1], {}), InputError, "convert"),
-    "bytes of no text": (
-        lambda b, X, y: (b, X, np.where(y == y[0], b"\xff", b"a"), {}),
-        InputError,
-        "bytes that are not UTF-8",
-    ),
-    "complex": (lambda b, X, y: (b, X + 1j, y, {}), InputError, "Complex"),
     "negatives under a power": (lambda b, X, y: (b, X, y, {"power": 0.5}), InputError, "power=1"),
     "negatives under log": (lambda b, X, y: (b, X, y, {"power": 0}), InputError, "power=1"),
     "base is no bank": (lambda b, X, y: (X, X, y, {}), ParameterError, "from_samples"),
     "epsilon 0": (lambda b, X, y: (b, X, y, {"epsilon": 0.0}), ParameterError, "epsilon"),
-    "epsilon negative": (lambda b, X, y: (b, X, y, {"epsilon": -1.0}), ParameterError, "epsilon"),
     "epsilon NaN": (lambda b, X, y: (b, X, y, {"epsilon": np.nan}), ParameterError, "epsilon"),
     "unknown cost": (lambda b, X, y: (b, X, y, {"cost": "manhattan"}), ParameterError, "hierarchical"),
-    "unknown head": (lambda b, X, y: (b, X, y, {"head": "svm"}), ParameterError, "bound"),
+    "unknown head": (lambda b, X, y: (b, X, y, {"head": "expected"}), ParameterError, "'bound', 'sampled'"),
     "too many classes for the memory": (
         lambda b, X, y: (b, np.tile(X, (200, 1)), np.arange(200 * len(X)) // 2, {}),
         ParameterError,
         "800 new classes alone needs about .* GB of memory: pass include_base=True",
     ),
-    "former head": (lambda b, X, y: (b, X, y, {"head": "expected"}), ParameterError, "'bound', 'sampled'"),
-    "former scale of costs": (lambda b, X, y: (b, X, y, {"cost_scale": "free"}), ParameterError, "'published'"),
     "mix above 1": (lambda b, X, y: (b, X, y, {"mix": 1.5}), ParameterError, "mix"),
-    "alpha negative": (lambda b, X, y: (b, X, y, {"alpha": -0.1}), ParameterError, "alpha"),
-    "no retrieved": (lambda b, X, y: (b, X, y, {"n_retrieved": 0}), ParameterError, "n_retrieved"),
     "too many axes": (lambda b, X, y: (b, X, y, {"n_components": 17}), ParameterError, "at most"),
-    "C 0": (lambda b, X, y: (b, X, y, {"C": 0}), ParameterError, "'C'"),
     "C infinite": (lambda b, X, y: (b, X, y, {"C": np.inf}), ParameterError, "'C'"),
 }
 
@@ -275,10 +221,7 @@ def test_bad_fits_raise_one_named_error(case):
 
 
 ODD_FITS = {
-    "lists": lambda b, X, y: (b, X.tolist(), y.tolist(), {}),
-    "integers": lambda b, X, y: (b, np.round(10 * X).astype(int), y, {}),
     "half precision": lambda b, X, y: (b, X.astype(np.float16), y, {}),
-    "single precision": lambda b, X, y: (b, X.astype(np.float32), y, {}),
     "zero vector": lambda b, X, y: (b, np.concatenate([X, X[:1] * 0]), [*y, y[0]], {}),
     "constant feature": lambda b, X, y: (b, np.where(np.arange(16) == 3, 1.0, X), y, {}),
     "duplicate rows": lambda b, X, y: (b, np.repeat(X, 2, axis=0), np.repeat(y, 2), {}),
@@ -294,12 +237,7 @@ ODD_FITS = {
     "base classes of one sample": lambda b, X, y: (BaseClasses.from_samples(b.samples[:9], range(9)), X, y, {}),
     "constant base": lambda b, X, y: (BaseClasses.from_samples(-np.ones((9, 16)), [0, 1, 2] * 3), X, y, {}),
     "boolean labels": lambda b, X, y: (b, X, y > y.min(), {}),
-    "base of integers": lambda b, X, y: (
-        BaseClasses.from_samples(np.round(9 * b.samples).astype(int), b.labels), X, y, {},
-    ),
     "support weight 0": lambda b, X, y: (b, X, y, {"support_weight": 0}),
-    "mix 1": lambda b, X, y: (b, X, y, {"mix": 1.0}),
-    "mix 0": lambda b, X, y: (b, X, y, {"mix": 0}),
 }  # fmt: skip
 
 
@@ -311,10 +249,3 @@ def test_odd_fits_have_a_finite_result(case, head):
     probabilities = model.predict_proba(X)
     assert np.isfinite(probabilities).all()
     assert np.allclose(probabilities.sum(axis=1), 1)
-
-
-def test_tensors_are_taken_to_numpy():
-    torch = pytest.importorskip("torch")
-    base, X, y = good()
-    model = HOTClassifier(base).fit(torch.tensor(X), y)
-    assert np.array_equal(model.predict(torch.tensor(X)), HOTClassifier(base).fit(X, y).predict(X))

@@ -44,15 +44,11 @@ def test_what_gains_is_chosen_and_what_is_equal_is_not():
     assert [(trial.value, trial.taken) for trial in choice.trials] == [("good", True), ("as good", False)]
     assert choice.trials[0].gain > choice.trials[0].half_width > 0
     assert choice.trials[1].gain == 0
-
-
-def test_a_fit_shows_and_uses_what_was_chosen():
-    base = bank()
     X, y = make_bank(3, 4, seed=9)
-    model = Guesser(base).fit(X, y)
+    model = Guesser(bank()).fit(X, y)
     assert model.chosen_ == {"eyes": "good"}
     assert model.score(X, y) > 0.9
-    assert Guesser(base, eyes="bad").fit(X, y).chosen_ == {}
+    assert Guesser(bank(), eyes="bad").fit(X, y).chosen_ == {}
 
 
 @pytest.mark.parametrize(("classes", "samples"), [(19, 12), (24, 9)])
@@ -112,20 +108,23 @@ def test_a_gain_that_one_class_in_four_explains_is_not_taken():
         assert not held_out.try_setting(Guesser(), trial, {"eyes": "bad"}, "eyes", "good").taken
 
 
-def never(*_):
-    raise AssertionError("chosen again")
+def test_settings_are_chosen_once_for_a_bank_and_the_code_and_saved_with_it(monkeypatch, tmp_path):
+    def never(*_):
+        raise AssertionError("chosen again")
 
-
-def test_settings_are_chosen_once_per_bank_and_saved_with_it(monkeypatch, tmp_path):
-    base = bank()
+    base, stated = bank(), BaseClasses.from_samples(*make_bank(24, 12), seen_in_training=True)
     first = Guesser(base).choice()
-    bank(30).save(tmp_path / "other.bank")
     base.save(tmp_path / "one.bank")
     monkeypatch.setattr(held_out, "choose", never)
     assert Guesser(base).choice() == first
     assert Guesser(BaseClasses.load(tmp_path / "one.bank")).choice() == first
+    for other in (bank(30), stated):
+        other.choices.update(base.choices)
+        with pytest.raises(AssertionError, match="chosen again"):
+            Guesser(other).choice()
+    monkeypatch.setattr(held_out, "_code_hash", lambda: "another")
     with pytest.raises(AssertionError, match="chosen again"):
-        Guesser(BaseClasses.load(tmp_path / "other.bank")).choice()
+        Guesser(BaseClasses.load(tmp_path / "one.bank")).choice()
 
 
 def test_a_fit_leaves_nothing_on_disk(monkeypatch, tmp_path):
@@ -134,27 +133,6 @@ def test_a_fit_leaves_nothing_on_disk(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert HOTClassifier(bank()).fit(*make_bank(3, 4, seed=9)).outliers_.thresholds is not None
     assert not list(tmp_path.rglob("*"))
-
-
-def test_what_other_code_chose_is_chosen_again(monkeypatch, tmp_path):
-    base = bank()
-    Guesser(base).choice()
-    base.save(tmp_path / "one.bank")
-    monkeypatch.setattr(held_out, "choose", never)
-    monkeypatch.setattr(held_out, "_code_hash", lambda: "another")
-    with pytest.raises(AssertionError, match="chosen again"):
-        Guesser(BaseClasses.load(tmp_path / "one.bank")).choice()
-
-
-def test_what_was_chosen_on_another_bank_is_chosen_again(monkeypatch):
-    one, other = bank(), bank(30)
-    stated = BaseClasses.from_samples(*make_bank(24, 12), seen_in_training=True)
-    Guesser(one).choice()
-    monkeypatch.setattr(held_out, "choose", never)
-    for foreign in (other, stated):
-        foreign.choices.update(one.choices)
-        with pytest.raises(AssertionError, match="chosen again"):
-            Guesser(foreign).choice()
 
 
 @pytest.mark.parametrize("damage", [None, 3, [], {}, "settings", "trials"])

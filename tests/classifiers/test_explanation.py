@@ -76,14 +76,6 @@ def test_with_two_classes_and_one_covariance_the_rest_is_the_same_for_all_querie
     np.testing.assert_allclose(rest, np.tile(expected, len(rest)), atol=5e-3)
 
 
-def test_without_base_classes_two_classes_leave_the_gap_at_the_mean_of_the_support():
-    X, y, queries = task((3, 2))
-    model = HOTClassifier().fit(X, y)
-    rest = [reason.rest * (1 if reason.label == 1 else -1) for reason in model.explain(queries).reasons]
-    expected = np.diff(model.coef_ @ model.transform_(X).mean(axis=0) + model.intercept_)
-    np.testing.assert_allclose(rest, np.tile(expected, len(rest)), atol=5e-3)
-
-
 @pytest.mark.parametrize("settings", [{}, {"per": "sample"}, {"mean_rule": "mix"}])
 def test_the_sample_that_is_the_reason_comes_first(settings):
     """Four samples, two of each class, in orthogonal directions, and queries near one of them each."""
@@ -128,19 +120,6 @@ def test_examples_explain_the_gap_on_real_features(shots):
     assert np.mean([abs(r.rest) for r in reasons]) < 0.3 * np.mean([r.gap for r in reasons])
 
 
-@pytest.mark.parametrize("per", ["class", "sample"])
-def test_the_order_of_the_support_does_not_matter(per):
-    X, y, queries = task((1, 3, 2))
-    order = np.random.default_rng(1).permutation(len(y))
-    plain, shuffled = (
-        HOTClassifier(BANKS[np.float64], per=per).fit(X[rows], y[rows]).explain(queries)
-        for rows in (np.arange(len(y)), order)
-    )
-    for one, other in zip(plain.reasons, shuffled.reasons, strict=True):
-        given = {order[e.index]: e.contribution for e in other.examples}
-        assert {e.index: e.contribution for e in one.examples} == pytest.approx(given, abs=1e-4)
-
-
 def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
     def fit_means(training):
         means = training.gaussians.means
@@ -153,16 +132,6 @@ def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
         assert not reason.is_split
         assert (reason.own, reason.lent, reason.rest) == (0, 0, reason.gap)
         assert "logits" not in reason.in_words(numbers=True)
-
-
-def test_the_model_keeps_its_own_copy_of_the_support():
-    X, y, queries = task()
-    model = HOTClassifier(BANKS[np.float64]).fit(X, y)
-    before = model.explain(queries)
-    np.testing.assert_array_equal(model.support_, X)
-    assert model.support_labels_.tolist() == y.tolist()
-    X[:] = 0
-    assert model.explain(queries) == before
 
 
 # --- words -----------------------------------------------------------------------------------------------------
@@ -260,9 +229,6 @@ def test_html_escapes_hostile_names(hostile):
     assert text.count("<p>") == len(hostile.loans) + len(hostile.reasons)
     assert "&lt;script&gt;" in text
     assert text.isprintable()
-
-
-def test_repr_is_short(hostile):
     assert repr(hostile) == "Explanation(5 classes, 45 queries)"
 
 

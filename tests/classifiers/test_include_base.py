@@ -136,6 +136,12 @@ def test_classes_that_cannot_be_combined_are_refused(classifier):
         clone(own).set_params(include_base="both").fit(X, Y)
 
 
+@pytest.mark.parametrize("change", [{"head": "sampled"}, {"alpha": 0.2}, {"power_on_base": False}])
+def test_settings_of_hot_that_do_not_go_together_are_refused(change):
+    with pytest.raises(ParameterError, match="include_base needs head"):
+        HOTClassifier(BASE, include_base=True, **change).fit(X, Y)
+
+
 @pytest.mark.parametrize("name", ["hot", "centroid", "logistic"])
 def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
     BASE.save(tmp_path / "bank", samples=False, covariance="pooled")

@@ -20,7 +20,6 @@ from hotshot import (
 )
 from hotshot.bank import Space, pooled_covariance
 from hotshot.classifiers import (
-    METHOD_NAMES,
     AlphaTIMClassifier,
     BDCSPNClassifier,
     DiscriminantClassifier,
@@ -173,15 +172,6 @@ def test_without_base_classes_it_is_the_nearest_class_mean_of_unit_vectors(estim
     assert np.array_equal(found, (unit(QUERIES) @ unit(X[one]).T).argmax(axis=1))
 
 
-def test_tuned_free_lunch_is_free_lunch_on_normalised_features():
-    tuned = TunedFreeLunchClassifier(BASE, k=3, alpha=0.01, power=1)
-    same = FreeLunchClassifier(
-        BASE, k=3, alpha=0.01, power=1, normalize="centre-l2", n_components=Space.n_components, head="bound",
-        alpha_rule="diagonal", n_generated=100, support_weight=5,
-    )  # fmt: skip
-    np.testing.assert_array_equal(tuned.fit(X, Y).predict_proba(QUERIES), same.fit(X, Y).predict_proba(QUERIES))
-
-
 def test_free_lunch_stays_as_published():
     model = FreeLunchClassifier(BASE)
     assert model.settings() == {**model.get_params(), "power": BASE.power("auto")}
@@ -278,16 +268,6 @@ def test_parameters_out_of_range_are_refused_in_fit(rival):
 
 
 # --- by name -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
-@pytest.mark.parametrize("name", METHOD_NAMES)
-def test_named_methods_fit_and_predict(name):
-    bank_X, bank_y = make_bank(10, 20, 6, seed=5)
-    base = BaseClasses.from_samples(bank_X[bank_y < 6], bank_y[bank_y < 6])
-    novel = bank_y >= 6
-    model = named_method(name, base).fit(bank_X[novel], bank_y[novel])
-    assert model.score(bank_X[novel], bank_y[novel]) > 0.8
 
 
 def test_unknown_names_are_refused_with_the_known_ones():

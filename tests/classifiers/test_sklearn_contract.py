@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from functools import cache
 
-import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -63,39 +62,14 @@ def test_the_repr_without_base_names_logistic_regression():
     assert repr(HOTClassifier(C=2.0)) == "HOTClassifier(C=2.0)  # no base classes: plain logistic regression"
     assert eval(repr(HOTClassifier(C=2.0))).C == 2.0
     assert repr(make_pipeline(HOTClassifier())) == "Pipeline(steps=[('hotclassifier', HOTClassifier())])"
-    assert "#" not in repr(with_bank())
 
 
-def with_bank(**parameters):
-    return HOTClassifier(BaseClasses.from_samples(*make_bank(seed=1)), **parameters)
-
-
-def test_clone_shares_the_bank_and_its_preparation():
-    model = with_bank()
-    assert clone(model).base is model.base
-
-
-def test_pickle_keeps_predictions_but_not_what_can_be_prepared_again():
-    X, y = make_bank(3, 4, seed=2)
-    model = with_bank().fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert not again.base.prepared
-
-
-def test_grid_search_works_over_a_shared_bank():
+def test_a_bank_is_shared_by_clones_and_pickled_without_what_can_be_prepared_again():
     X, y = make_bank(3, 6, seed=2)
-    search = GridSearchCV(with_bank(), {"mix": [0.3, 0.7], "head": ["bound", "sampled"]}, cv=2).fit(X, y)
+    model = HOTClassifier(BaseClasses.from_samples(*make_bank(seed=1)))
+    assert "#" not in repr(model)
+    search = GridSearchCV(model, {"mix": [0.3, 0.7], "head": ["bound", "sampled"]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.9
-    assert search.best_estimator_.base is search.estimator.base
-
-
-def test_feature_names_of_a_dataframe_are_kept_and_checked():
-    pandas = pytest.importorskip("pandas")
-    X, y = make_bank(3, 4, width=8, seed=2)
-    frame = pandas.DataFrame(X, columns=[f"f{i}" for i in range(8)])
-    model = with_bank().fit(frame, y)
-    assert list(model.feature_names_in_) == list(frame.columns)
-    assert np.array_equal(model.predict(frame), model.predict(frame))
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[frame.columns[::-1]])
+    assert search.best_estimator_.base is clone(model).base is model.base
+    assert model.base.prepared
+    assert not pickle.loads(pickle.dumps(model)).base.prepared

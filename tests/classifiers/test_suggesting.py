@@ -60,12 +60,6 @@ def test_pools_of_one_row_and_of_fewer_rows_than_asked(world):
     assert sorted(model.suggest(pool[:3], 5).rows) == [0, 1, 2]
 
 
-def test_a_permuted_pool_gives_the_permuted_answer(world):
-    model, pool, _ = fitted(world)
-    order = np.random.default_rng(0).permutation(len(pool))
-    assert order[model.suggest(pool[order], 5).rows].tolist() == model.suggest(pool, 5).rows.tolist()
-
-
 def test_a_group_that_fits_no_class_is_suggested_once(world):
     model, pool, _ = fitted(world)
     rng = np.random.default_rng(0)

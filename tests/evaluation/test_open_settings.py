@@ -250,14 +250,6 @@ def test_what_cannot_work_is_refused_in_one_sentence_before_any_task(change, kin
     assert not seen
 
 
-def test_names_that_are_base_and_new_are_refused():
-    base, X, y = HARD
-    with pytest.raises(InputError, match="is a base class and a new class"):
-        small("lda", (base, X, np.where(y == y[0], base.names[0], y)), setting="generalised")
-    with pytest.raises(InputError, match="Labels must be of one type"):
-        small("lda", (base, X, np.unique(y, return_inverse=True)[1]), setting="generalised")
-
-
 def test_banks_without_base_queries_are_refused(tmp_path):
     base, X, y = HARD
     rows = [row for label in range(len(base.names)) for row in np.flatnonzero(base.labels == label)[:4]]

@@ -12,7 +12,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from conftest import make_bank
 from hotshot.bank import BaseClasses
 from hotshot.classifiers import HOTClassifier
-from hotshot.errors import InputError
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import load_run
@@ -53,15 +52,12 @@ def test_a_run_is_what_evaluate_returned(whole):
 
 def test_what_is_said_about_a_run_decides_nothing(run):
     before = (run / "run.json").read_bytes()
-    evaluate(METHODS, X, Y, out=run, about={"source": {"bank": "elsewhere"}, "versions": 3}, **REQUEST)
+    about = {"source": {"bank": "elsewhere"}, "versions": 3, "request": 4}
+    evaluate(METHODS, X, Y, out=run, about=about, **REQUEST)
     assert (run / "run.json").read_bytes() == before
-
-
-def test_versions_and_the_request_cannot_be_talked_over(tmp_path):
-    out = tmp_path / "run"
-    evaluate(METHODS, X, Y, out=out, about={"versions": 3, "request": 4}, **{**REQUEST, "tasks": 2})
-    assert load_run(out).request["tasks"] == 2
-    assert load_run(out).about["versions"]["numpy"] == np.__version__
+    evaluate(METHODS, X, Y, out=run.parent / "new", about=about, **{**REQUEST, "tasks": 2})
+    assert load_run(run.parent / "new").request["tasks"] == 2
+    assert load_run(run.parent / "new").about["versions"]["numpy"] == np.__version__
 
 
 def lines(run):
@@ -104,27 +100,22 @@ def change_lines(edit):
             r"20 of its 180 tasks are missing \(1 lines of its journal are damaged\)",
         ),
         (lambda run: (run / "run.json").unlink(), "is not a run folder"),
-        (lambda run: (run / "journal.jsonl").unlink(), "is not a run folder"),
+        (shutil.rmtree, "is not a run folder"),
         (lambda run: (run / "run.json").write_text("[]"), "is damaged"),
         (lambda run: (run / "run.json").write_text("[" * 100_000), "is damaged"),
-        (lambda run: (run / "run.json").write_bytes(b"\xff"), "is damaged"),
         (lambda run: (run / "run.json").write_text("{}"), "cannot be read as a request"),
         (lambda run: (run / "results.json").unlink(), "has no results.json: rerun the command"),
         (lambda run: (run / "results.json").write_text("{}"), "is not a valid run"),
-        (lambda run: (run / "results.json").write_text("nothing"), "is damaged"),
         (change_json("results.json", lambda c: c["rows"].clear()), "is not a valid run"),
         (change_json("results.json", lambda c: c["rows"][0].update(reference="x")), "reference must be one of"),
         (change_json("run.json", lambda c: c["request"].update(methods=[])), "cannot be read as a request"),
         (change_json("run.json", lambda c: c["request"].update(shots="all")), "is not a valid run"),
         (change_json("run.json", lambda c: c["request"].update(tasks=44)), "is not a valid run"),
         (change_json("run.json", lambda c: c["request"].update(batch=["nobody"])), "batch does not name its methods"),
-        (change_json("run.json", lambda c: c["request"].update(batch=3)), "batch does not name its methods"),
         (change_json("run.json", lambda c: c["request"].update(setting="open")), "measures of another setting"),
         (change_json("run.json", lambda c: c["request"]["methods"].update(x={})), "90 of its 270 tasks are missing"),
-        (change_json("run.json", lambda c: c.pop("classes")), "is not a valid run"),
         (change_json("run.json", lambda c: c["classes"].pop()), "is not a valid run"),
         (change_json("run.json", lambda c: c.update(classes=[1, 2])), "classes without names"),
-        (change_record(wings=2), "20 of its 180 tasks are missing"),
         (change_record(line=1, counts=[[[0, 4, 4], [1, 4, 4], [2, 4, 4]]] * 20), "not run on the tasks of the others"),
         (change_record(statuses={"9": 1}), "is not a valid run"),
     ],
@@ -138,24 +129,8 @@ def test_damage_is_one_sentence(run, damage, words):
 
 
 def test_a_round_of_a_search_is_a_run(tmp_path):
-    tune(
-        BASE,
-        X,
-        Y,
-        grid={"epsilon": [0.01, 0.05, 0.1]},
-        ways=3,
-        shots=1,
-        queries=4,
-        tasks=44,
-        n_jobs=1,
-        out=tmp_path / "t",
-    )
+    request = {**REQUEST, "shots": 1, "tasks": 44}
+    tune(BASE, X, Y, grid={"epsilon": [0.01, 0.05, 0.1]}, out=tmp_path / "t", **request)
     first, second = (load_run(tmp_path / "t" / f"round-{i}").evaluation for i in (1, 2))
     assert len(second.methods) < len(first.methods) == 4
     assert first.tasks + second.tasks == 44
-
-
-def test_other_folders_are_no_runs(tmp_path):
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="is not a run folder"):
-            load_run(path)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
@@ -17,7 +16,7 @@ from few_shot_problems import ragged_bank
 from hotshot import FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tasks import Episodes, _capped, check_queries, check_shots, check_size
+from hotshot.evaluation.tasks import Episodes, check_queries, check_shots, check_size
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(7, 24, 6, seed=1, spread=0.9)
@@ -99,21 +98,14 @@ def test_queries_vary_as_the_dirichlet_distribution_says(alpha):
     [
         (lambda x: check_size("ways", x), "foo", "ways must be a number or a range such as 5-20, got 'foo'"),
         (lambda x: check_size("ways", x), "1-5", "ways must be an integer from 2 to 10,000, got 1"),
-        (lambda x: check_size("shots", x), "10-1", "shots must be a number or a range such as 1-10, got '10-1'"),
         (lambda x: check_size("shots", x), "0-3", "shots must be an integer from 1 to 100,000, got 0"),
-        (lambda x: check_size("shots", x), "1-", "a range such as 1-10, got '1-'"),
         (lambda x: check_size("shots", x), "١", "a range such as 1-10"),
         (check_shots, ["1-3", "1-3"], "up to 100 different ones"),
-        (check_shots, [1, "1"], "up to 100 different ones"),
         (check_queries, "foo", "queries must be a number or dirichlet:ALPHA such as dirichlet:2, got 'foo'"),
-        (check_queries, "dirichlet", "such as dirichlet:2, got 'dirichlet'"),
         (check_queries, "dirichlet:nan", "such as dirichlet:2"),
-        (check_queries, "dirichlet:-1", "such as dirichlet:2"),
-        (check_queries, "dirichlet:1e400", "such as dirichlet:2"),
         (check_queries, "dirichlet:0.001", "ALPHA of queries=dirichlet:ALPHA must be a number from 0.01"),
         (check_queries, "dirichlet:2:0", "PER_CLASS of queries=dirichlet:ALPHA:PER_CLASS must be an integer from 1"),
         (check_queries, "0", "queries must be an integer from 1 to 100,000, got 0"),
-        (check_queries, None, "queries must be an integer"),
     ],
 )
 def test_sizes_that_are_none_are_one_sentence(check, value, message):
@@ -153,23 +145,12 @@ def test_a_class_gives_at_most_what_it_has_and_the_others_share_the_rest(alpha, 
     assert len(np.unique(drawn)) == len(drawn)
 
 
-def test_what_is_too_much_is_shared_in_proportion():
-    found = _capped(np.array([10, 4, 2, 0]), np.array([0.625, 0.25, 0.125, 0.0]), np.array([4, 20, 20, 20]))
-    assert found.tolist() == [4, 8, 4, 0]
-    # A class that is filled by it gives the rest on, and shares of 0 are the last.
-    assert _capped(np.array([9, 1, 0]), np.array([0.9, 0.1, 0.0]), np.array([3, 2, 9])).tolist() == [3, 2, 5]
-    same = np.array([3, 2, 1])
-    assert _capped(same, np.array([0.5, 0.3, 0.2]), same) is same
-
-
 # --- evaluation
 
 ESTIMATORS = {
     "hot": HOTClassifier(BASE),
-    "per sample": HOTClassifier(BASE, per="sample"),
     "free-lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
     "nearest": NEAREST,
-    "ridge": RidgeClassifier(),
 }
 
 
