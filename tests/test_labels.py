@@ -9,7 +9,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
-from hotshot.arrays import as_text, check_labels, label_array
+from hotshot.arrays import as_text
 from hotshot.errors import InputError, SimilarClassWarning
 
 X, Y = make_bank(14, 12, 8)
@@ -37,11 +37,6 @@ def test_whole_numbers_are_the_same_classes_in_every_type():
         model = HOTClassifier(base, include_base=True, **SETTINGS).fit(X[NEW], NUMBERS[NEW].astype(other))
         assert model.classes_.tolist() == list(range(14))
         assert model.classes_.dtype.kind in "iu"
-
-
-def test_bytes_are_text():
-    assert label_array([b"wren", "kite"]).tolist() == ["wren", "kite"]
-    assert check_labels(np.array([b"wren", b"kite"]), 2)[0].tolist() == ["kite", "wren"]
 
 
 def test_labels_of_raw_inputs_are_text_without_blanks():

@@ -45,23 +45,6 @@ def test_evaluate_and_tune_refuse_numbers_beyond_limits(wrong):
         tune(base, X, y, grid={"epsilon": [0.1]}, **small)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"factor": DIGITS}, "factor must be"),
-        ({"search": "random", "n_candidates": 2, "seed": -1}, "seed must be"),
-        ({"search": "random", "n_candidates": 0}, "n_candidates of a random search must be"),
-        ({"search": "random", "n_candidates": "many"}, "n_candidates of a random search must be"),
-        ({"grid": {"epsilon": range(1, 10**5), "C": range(1, 10**5)}}, "combinations: leave values out"),
-    ],
-)
-def test_a_search_has_limits(wrong, message):
-    X, y = make_bank()
-    base = BaseClasses.from_samples(*make_bank(seed=1))
-    with pytest.raises(ParameterError, match=message):
-        tune(base, X, y, ways=2, shots=1, queries=2, tasks=1, n_jobs=1, **{"grid": {"epsilon": [0.1]}, **wrong})
-
-
 def test_a_huge_number_of_jobs_starts_few_processes():
     most = MOST_PER_CORE * joblib.cpu_count()
     assert count_jobs(10**7) == count_jobs(DIGITS) == most
@@ -72,38 +55,29 @@ def test_a_huge_number_of_jobs_starts_few_processes():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"size": 0}, {"batch_size": 1}, {"label_smoothing": 2}, {"seed": DIGITS}, {"epochs": DIGITS}, {"momentum": 1.5},
-     {"learning_rate": 0.0}, {"learning_rate": math.nan}, {"weight_decay": -1.0}, {"mixup": 1e300}],
-    ids=str,
-)  # fmt: skip
+    "wrong", [{"size": 0}, {"label_smoothing": 2}, {"epochs": DIGITS}, {"learning_rate": math.nan}], ids=str
+)
 def test_recipes_have_limits(wrong):
     training = pytest.importorskip("hotshot.backbones.checkpoints")
     (name,) = wrong
     with pytest.raises(ParameterError, match=f"^{name} must be"):
         training.Recipe(**wrong)
-
-
-def test_a_batch_of_large_images_is_refused():
-    training = pytest.importorskip("hotshot.backbones.checkpoints")
     with pytest.raises(ParameterError, match="128 images of size 4096 are too many for one step"):
         training.Recipe(size=4096)
 
 
-@pytest.mark.parametrize("name", ["conv4", "resnet12"])
-@pytest.mark.parametrize("filters", [0, 99999999999, 2.5, "4", None, [], [4, 0], [4] * 9], ids=str)
-def test_networks_have_limits(name, filters):
+@pytest.mark.parametrize(
+    ("name", "filters", "message"),
+    [
+        *(("conv4", filters, "^filters must be") for filters in (0, 99999999999, 2.5, "4", None, [])),
+        *(("resnet12", filters, "^filters must be") for filters in (0, 2.5, None, [4, 0], [4] * 9)),
+        ("conv4", [4, 4], r"^filters must be an integer from 1 to 2,048, got \[4, 4\]\.$"),
+        ("resnet12", 4, r"^filters must be 1 to 8 numbers, such as .*, got 4\.$"),
+        # The last stage has eight times as many.
+        ("resnet10", 257, r"^filters must be an integer from 1 to 256, got 257\.$"),
+    ],
+)
+def test_networks_have_limits(name, filters, message):
     backbones = pytest.importorskip("hotshot.backbones")
-    with pytest.raises(ParameterError, match=r"^filters must be"):
+    with pytest.raises(ParameterError, match=message):
         backbones.create(name, filters=filters)
-
-
-def test_filters_are_one_number_or_one_per_block():
-    backbones = pytest.importorskip("hotshot.backbones")
-    with pytest.raises(ParameterError, match=r"^filters must be an integer from 1 to 2,048, got \[4, 4\]\.$"):
-        backbones.create("conv4", filters=[4, 4])
-    with pytest.raises(ParameterError, match=r"^filters must be 1 to 8 numbers, such as .*, got 4\.$"):
-        backbones.create("resnet12", filters=4)
-    # The last stage has eight times as many.
-    with pytest.raises(ParameterError, match=r"^filters must be an integer from 1 to 256, got 257\.$"):
-        backbones.create("resnet10", filters=257)

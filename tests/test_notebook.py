@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+import re
+from html import unescape
 
 import matplotlib
 import numpy as np
@@ -14,21 +15,6 @@ from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.tables import result_table
 
 HOSTILE = "<script>$x$\x1b[2J"
-
-
-class Cells(HTMLParser):
-    """Texts of the cells of all tables."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.texts = set(), []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 def evaluation(**shifts):
@@ -45,14 +31,15 @@ def evaluation(**shifts):
 
 def test_an_evaluation_shows_its_tables():
     found = evaluation(better=0.03, **{HOSTILE: -0.02})
-    shown = Cells(found._repr_html_())
-    assert {"table", "td", "th", "div"} <= shown.tags
-    assert "script" not in shown.tags
+    page = found._repr_html_()
+    tags, texts = set(re.findall(r"<(\w+)", page)), [unescape(text) for text in re.split("<.*?>", page)]
+    assert {"table", "td", "th", "div"} <= tags
+    assert "script" not in tags
     for shots in (1, 5):
         for row in result_table(found, shots).entries:
-            assert all(entry.text in shown.texts for entry in row if entry.text)
-    assert "5-way-5-shot, 200 tasks" in shown.texts
-    assert any("hold for new classes of the same kind" in text for text in shown.texts)
+            assert all(entry.text in texts for entry in row if entry.text)
+    assert "5-way-5-shot, 200 tasks" in texts
+    assert any("hold for new classes of the same kind" in text for text in texts)
 
 
 def test_an_evaluation_plots_paired_differences_and_marks_the_significant_ones():

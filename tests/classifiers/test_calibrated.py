@@ -6,8 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, parameter_set
@@ -115,16 +113,6 @@ def test_authors_set_equals_their_program_written_out():
     assert np.allclose(model.learned_cost_, cost, atol=1e-5)
     expected_means = 0.7 * weights.T @ means + 0.3 * x
     assert np.allclose(model.calibrated_means_ @ model.transform_.axes.T, expected_means, atol=1e-3)
-
-
-@given(st.randoms(use_true_random=False), st.sampled_from(["class", "sample"]))
-def test_order_of_support_and_names_of_classes_do_not_matter(random, per):
-    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features(), shots=3)
-    base = BaseClasses.from_samples(Xb, yb)
-    order = np.array(random.sample(range(len(ys)), len(ys)))
-    plain = HOTClassifier(base, per=per).fit(Xs, ys)
-    shuffled = HOTClassifier(base, per=per).fit(Xs[order], np.array([f"class {c}" for c in ys])[order])
-    assert np.array_equal([f"class {c}" for c in plain.predict(Xq)], shuffled.predict(Xq))
 
 
 def test_fitted_attributes_tell_what_happened():

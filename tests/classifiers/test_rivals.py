@@ -14,6 +14,7 @@ from hotshot import (
     CentroidClassifier,
     CosineClassifier,
     FreeLunchClassifier,
+    HOTClassifier,
     MatchingClassifier,
     named_method,
     parameter_set,
@@ -41,6 +42,8 @@ X, Y = X[1:], Y[1:]
 QUERIES, _ = make_bank(4, 5, WIDTH, seed=3)
 
 RIVALS = {
+    "hot": HOTClassifier(BASE),
+    "hot per sample": HOTClassifier(BASE, per="sample"),
     "logistic": LogisticClassifier(BASE),
     "discriminant": DiscriminantClassifier(BASE),
     "two covariances": TwoCovarianceClassifier(BASE),

@@ -97,6 +97,9 @@ def test_random_search_tries_as_many_as_asked_and_repeats_itself(classes):
         ({"grid": {"epsilon": [-1.0]}}, "epsilon"),
         ({"search": "greedy"}, "search must be one of"),
         ({"n_candidates": 3}, "n_candidates is for"),
+        ({"search": "random", "n_candidates": "many"}, "n_candidates of a random search must be"),
+        ({"factor": 10**23}, "factor must be"),
+        ({"grid": {"epsilon": range(1, 10**5), "C": range(1, 10**5)}}, "combinations: leave values out"),
         ({"ways": 9}, "ask for fewer ways"),
     ],
 )
