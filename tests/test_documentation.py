@@ -52,15 +52,12 @@ from sklearn.neighbors import KNeighborsClassifier
 def Mine():
     return KNeighborsClassifier(1)
 """
-MODELS = (
-    ENCODER
-    + """
+MODELS = f"""{ENCODER}
 import torch
 
 def make_backbone():
     return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=8), torch.nn.ReLU())
 """
-)
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -164,23 +161,11 @@ def world(page, tmp_path, monkeypatch, quick_choices, one_encoder):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield {
-        "base": base,
-        "X_base": X_base,
-        "y_base": y_base,
-        "X_novel": X_novel,
-        "y_novel": y_novel,
-        "X_support": X_support,
-        "y_support": y_support,
-        "X_query": X_novel[:4],
-        "X": X_novel[:4],
-        "y": y_novel[:4],
-        "X_more": X_novel[-4:],
-        "y_more": ["a class"] * 4,
-        "ids": [*map(str, labels[parts["base"]])],
-        "texts": [*y_base],
-        "some_batches": [found["base"]],
-        "other_batches": [found["novel"]],
-    }
+        "base": base, "X_base": X_base, "y_base": y_base, "X_novel": X_novel, "y_novel": y_novel,
+        "X_support": X_support, "y_support": y_support, "X_query": X_novel[:4], "X": X_novel[:4], "y": y_novel[:4],
+        "X_more": X_novel[-4:], "y_more": ["a class"] * 4, "ids": [*map(str, labels[parts["base"]])],
+        "texts": [*y_base], "some_batches": [found["base"]], "other_batches": [found["novel"]],
+    }  # fmt: skip
     plt.close("all")
 
 

@@ -94,16 +94,6 @@ def test_samples_of_no_class_are_rejected_and_weigh_less(world):
     assert weights[len(queries) :].mean() < 0.9 * weights[: len(queries)].mean()
 
 
-@pytest.mark.parametrize("include_base", [False, True])
-def test_one_sample_is_answered_as_alone(world, include_base):
-    base, samples, old, _ = world
-    X, y, queries, _ = support(samples, 1)
-    model = HOTClassifier(base, include_base=include_base).fit(X, y)
-    for query in [*queries[:20], *old[:, 0]]:
-        np.testing.assert_allclose(model.predict_proba_batch([query]), model.predict_proba([query]), rtol=1e-5)
-        assert model.predict_batch([query]) == model.predict([query])
-
-
 def test_what_cannot_be_predicted_jointly(world):
     base, samples, *_ = world
     X, y, queries, _ = support(samples, 1)

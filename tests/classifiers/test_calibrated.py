@@ -22,13 +22,13 @@ def relu_features(n_classes=10, per_class=30, width=16, seed=0):
     return np.maximum(centres[labels] + 0.3 * rng.normal(size=(len(labels), width)), 0), labels
 
 
-def unit_features(**kwargs):
-    X, y = make_bank(10, 30, 16, **kwargs)
+def signed_features():
+    return make_bank(10, 30, 16)
+
+
+def unit_features():
+    X, y = signed_features()
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
-
-
-def signed_features(**kwargs):
-    return make_bank(10, 30, 16, **kwargs)
 
 
 KINDS = {"relu": relu_features, "unit norm": unit_features, "signed": signed_features}

@@ -12,9 +12,7 @@ from sklearn.exceptions import NotFittedError
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers.confidence import CONFIDENCE, Confidence
 from hotshot.classifiers.export import export_model
-from hotshot.classifiers.held_out import description, keep
 from hotshot.errors import InputError, ParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
@@ -28,18 +26,9 @@ BASE = ragged_bank(width=WIDTH, dtype=np.float32)
 POSITIVE = BaseClasses.from_samples(np.abs(BASE.samples) + 0.01, BASE.labels)
 
 
-def judging(**settings):
-    """A classifier whose bank knows how sure its answers are, without measuring it."""
-    samples, labels = make_bank(24, 12, WIDTH, seed=5, dtype=np.float32)
-    bank = BaseClasses.from_samples(samples, labels, about={"extractor": "DINO"})
-    fixed = {name: values[-1] for name, values in HOTClassifier._choices.items()}
-    model = HOTClassifier(bank, **fixed, **settings)
-    scores, nothing = np.tile(np.linspace(-9, 6, 39).reshape(1, 3, 1, 13), (1, 1, 3, 1)), np.zeros((1, 3, 2))
-    known = Confidence((5,), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), nothing, scores, nothing[..., 0])
-    keep(bank, CONFIDENCE + description(model), known)
-    return model
-
-
+# Enough base classes to measure on how sure answers are; settings that need no choosing.
+LARGE = BaseClasses.from_samples(*make_bank(24, 12, WIDTH, seed=5, dtype=np.float32), about={"extractor": "DINO"})
+SET = {name: values[-1] for name, values in HOTClassifier._choices.items()}
 MODELS = {
     "default": HOTClassifier(BASE),
     "root": HOTClassifier(POSITIVE, power=0.5),
@@ -50,8 +39,8 @@ MODELS = {
     "double precision": HOTClassifier(ragged_bank(width=WIDTH)),
     "other scale": HOTClassifier(BaseClasses.from_samples(BASE.samples * 2.0**70, BASE.labels)),
     "without base": HOTClassifier(C=0.1),
-    "temperatures": judging(),
-    "beside base": judging(include_base=True),
+    "temperatures": HOTClassifier(LARGE, **SET),
+    "beside base": HOTClassifier(LARGE, include_base=True, **SET),
     "Free-Lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
 }
 
@@ -104,7 +93,7 @@ def blocks(language, section):
     return re.findall(rf"```{language}\n(.*?)```", own, re.DOTALL)
 
 
-@pytest.mark.filterwarnings("ignore::hotshot.errors.FeatureSpaceWarning")
+@pytest.mark.filterwarnings("ignore::hotshot.errors.FeatureSpaceWarning", "ignore::hotshot.errors.OpenWorldWarning")
 def test_the_graph_of_the_docs_rejects_as_the_model_does(tmp_path, monkeypatch):
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
