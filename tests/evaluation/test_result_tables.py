@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
+import matplotlib
 import numpy as np
 import pytest
 
 from few_shot_problems import drawn_classes
+from hotshot.errors import InputError
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.tables import NO_SPREAD, Entry, Number, Table, detail_table, percent, result_table, unsolved
 from hotshot.transport import Status
@@ -13,14 +18,16 @@ from hotshot.transport import Status
 ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
 # Of mean 0: differences to other methods are not the same in every task.
 NOISE = 0.002 * np.tile([-1.0, 1.0], 50)
+HOSTILE = "<script>$x$\x1b[2J"
 
 
 def result(method, accuracies, shots=1, **changes):
-    recall = {"cat": 0.5, "a_class_with_a_rather_long_name_" * 3: 0.25}
-    options = {"recall": recall, "calibration_error": 0.1234, "statuses": {}, "stopped_early": 0}
     values = np.asarray(accuracies)
-    options["classes"] = drawn_classes(len(values))
-    return MethodResult(method, shots, values, **{**options, "seconds_per_task": 0.005, **changes})
+    usual = {
+        "classes": drawn_classes(len(values)), "recall": {"cat": 0.5}, "calibration_error": 0.1234, "statuses": {},
+        "stopped_early": 0, "seconds_per_task": 0.005,
+    }  # fmt: skip
+    return MethodResult(method, shots, values, **{**usual, **changes})
 
 
 def evaluation(*results):
@@ -109,6 +116,45 @@ def test_printing_an_evaluation_shows_its_tables():
         assert all(entry.text in line for entry in row)
     assert len({line.index("±") for line in lines}) == 1
     assert "±" not in str(evaluation(result("mine", [0.5])))
+
+
+def of_notebook():
+    """Differences that are significant, or not, beside a name that is hostile."""
+    shifts = {"mine": 0 * NOISE, "better": 0.03 - NOISE, "worse": NOISE - 0.02, "same": NOISE, HOSTILE: NOISE - 0.04}
+    return evaluation(*(result(name, ACCURACIES + shift, k) for k in (1, 5) for name, shift in shifts.items()))
+
+
+def test_a_notebook_shows_the_tables():
+    found = of_notebook()
+    page = found._repr_html_()
+    tags, texts = set(re.findall(r"<(\w+)", page)), [unescape(text) for text in re.split("<.*?>", page)]
+    assert {"table", "td", "th", "div"} <= tags
+    assert "script" not in tags
+    for shots in (1, 5):
+        for row in result_table(found, shots).entries:
+            assert all(entry.text in texts for entry in row if entry.text)
+    assert "5-way-5-shot, 100 tasks" in texts
+    assert any("hold for new classes of the same kind" in text for text in texts)
+
+
+def test_a_notebook_plots_paired_differences_and_marks_the_significant_ones():
+    found, before = of_notebook(), dict(matplotlib.rcParams)
+    figure = found.plot()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert dict(matplotlib.rcParams) == before
+    left, right = figure.axes
+    assert [panel.get_title(loc="left") for panel in (left, right)] == ["5-way-1-shot", "5-way-5-shot"]
+    names = [label.get_text() for label in left.get_yticklabels()]
+    assert names == [r"<script>$x$\x1b[2J", "worse", "same", "better"]
+    dots = [line for line in left.lines if line.get_marker() == "o"]
+    means = [100 * found.difference(method, 1).mean for method in (HOSTILE, "worse", "same", "better")]
+    assert [dot.get_xdata()[0] for dot in dots] == pytest.approx(means)
+    assert [dot.get_markerfacecolor() for dot in dots] == ["#0072B2", "#0072B2", "white", "#E69F00"]
+    ends = [tuple(x for x, _ in segment) for bar in left.collections for segment in bar.get_segments()]
+    lead = found.leads(1)["better"]
+    assert (pytest.approx(100 * lead.low), pytest.approx(100 * lead.high)) in ends
+    with pytest.raises(InputError, match="there is only one"):
+        evaluation(result("mine", ACCURACIES)).plot()
 
 
 def test_cells_of_all_kinds_are_read_alike():
