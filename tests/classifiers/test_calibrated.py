@@ -12,8 +12,6 @@ from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, parameter_s
 from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.transport import Status
 
-WIDTH = 8
-
 
 def relu_features(n_classes=10, per_class=30, width=16, seed=0):
     rng = np.random.default_rng(seed)

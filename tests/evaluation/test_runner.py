@@ -101,6 +101,8 @@ def test_methods_may_be_names_estimators_lists_and_dicts(methods, names):
     assert found.methods == names
     assert found.shots == [2, 1]
     assert [(r.method, r.shots) for r in found.results] == [(name, k) for k in (2, 1) for name in names]
+    # Estimators that are given stay as they were.
+    assert not any(hasattr(method, "classes_") for method in (methods, NEAREST))
 
 
 # Statistics
