@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pickle
 import sys
 from pathlib import Path
@@ -46,19 +45,6 @@ def write_in_place():
     Path("a").write_text("new content")
 
 
-def write_too_late():
-    with open(".a.part", "wb") as file:
-        file.write(b"new content")
-        file.flush()
-        os.replace(".a.part", "a")
-        os.fsync(file.fileno())
-
-
-def add_to_what_is_there():
-    write_text("a", Path("a").read_text() + " and new")
-    write_text("b", "new b")
-
-
 def remove_first():
     Path("a").unlink()
     write_text("a", "new")
@@ -68,8 +54,6 @@ def remove_first():
     ("run", "expected"),
     [
         (write_in_place, {"a is written under its final name", "a has neither its old nor its new content"}),
-        (write_too_late, {"gets its final name before it is on the disk"}),
-        (add_to_what_is_there, {"after the rerun a differ from the undisturbed run"}),
         (remove_first, {"exit code 1 of the rerun", "a is missing for a while"}),
     ],
 )

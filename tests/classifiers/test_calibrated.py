@@ -235,3 +235,10 @@ def test_odd_fits_have_a_finite_result(case, head):
     probabilities = model.predict_proba(X)
     assert np.isfinite(probabilities).all()
     assert np.allclose(probabilities.sum(axis=1), 1)
+
+
+def test_tensors_are_taken_to_numpy():
+    torch = pytest.importorskip("torch")
+    base, X, y = good()
+    model = HOTClassifier(base).fit(torch.tensor(X), y)
+    assert np.array_equal(model.predict(torch.tensor(X)), HOTClassifier(base).fit(X, y).predict(X))

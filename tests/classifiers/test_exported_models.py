@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier
 from hotshot.classifiers.export import export_model
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import InputError, ParameterError, RunError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
 
@@ -140,3 +141,10 @@ def test_what_cannot_be_exported_is_refused(make, name, error, message, tmp_path
     assert error is NotFittedError or "\n" not in str(raised.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dir.onnx", "old.onnx"]
     assert (tmp_path / "old.onnx").read_text() == "precious"
+
+
+def test_a_graph_needs_onnx(tmp_path, monkeypatch):
+    model, _ = fitted("default")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(RunError, match=r"needs onnx: pip install 'hotshot\[onnx\]'"):
+        export_model(model, tmp_path / "one.onnx")

@@ -24,6 +24,7 @@ def bank(width):
     base = BaseClasses.from_samples(*make_bank(8, 12, width, seed=1))
     assert base.feature_space is None
     base.centre(1.0)
+    base.power("auto")
     return base
 
 
