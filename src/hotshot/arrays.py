@@ -260,14 +260,7 @@ _LARGEST_WHOLE = 2.0**53
 
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels, sorted (classes,), and the index of the label of each sample in them (samples,).
-
-    Examples
-    --------
-    >>> classes, members = check_labels(["wren", "kite", "wren"], 3)
-    >>> classes.tolist(), members.tolist()
-    (['kite', 'wren'], [1, 0, 1])
-    """
+    """Distinct labels, sorted (classes,), and the index of the label of each sample in them (samples,)."""
     array = label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
@@ -302,13 +295,7 @@ def label_array(y: Any, name: str = "y") -> np.ndarray:
 
 
 def as_text(label: Any) -> str:
-    """A label of a raw input as text, without blanks around it; "" if it is missing.
-
-    Examples
-    --------
-    >>> as_text(" wren "), as_text(3.0), as_text(None), as_text(float("nan"))
-    ('wren', '3', '', '')
-    """
+    """A label of a raw input as text, without blanks around it; "" if it is missing."""
     if is_missing(label):
         return ""
     if isinstance(label, bytes):

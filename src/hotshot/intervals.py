@@ -55,14 +55,7 @@ def _quantile(degrees: float) -> float:
 
 
 def mean_interval(values: np.ndarray) -> Estimate:
-    """Mean of values (n,) with Student's 95% interval; infinite for a single value.
-
-    Examples
-    --------
-    >>> accuracy = mean_interval(np.array([0.5, 0.7, 0.6, 0.6]))
-    >>> f"{accuracy.mean:.2f} ± {accuracy.half_width:.2f}"
-    '0.60 ± 0.13'
-    """
+    """Mean of values (n,) with Student's 95% interval; infinite for a single value."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise InputError(f"values must be a non-empty list of numbers, got shape {values.shape}.")

@@ -41,22 +41,11 @@ _LONGEST_OPTIONS = 1000
 class Recipe:
     """Every parameter of `train`, saved with the result.
 
-    Attributes
-    ----------
-    backbone, options
-        Name for `hotshot.backbones.create`, and its options.
-    size : int
-        Side of the input in pixels.
-    optimiser : {"sgd", "adam"}
-        With Nesterov momentum for SGD.
-    schedule : {"cosine", "steps", "constant"}
-        The learning rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
-    rotation : bool
-        Train on the four rotations of a quarter of each batch too, with a second head (S2M2_R).
-    mixup : float
-        Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 for none.
-    augment, flip : bool
-        Random crops and colours; mirror half of the images.
+    `backbone` and `options` are those of `hotshot.backbones.create`, `size` is the side of the input in pixels. SGD has
+    Nesterov momentum. The learning rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of
+    the epochs ("steps"). `rotation` trains on the four rotations of a quarter of each batch too, with a second head
+    (S2M2_R); `mixup` is the strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2). `augment`
+    crops and colours at random, `flip` mirrors half of the images.
     """
 
     backbone: str = "conv4"

@@ -188,17 +188,7 @@ BACKBONES = tuple(_NETWORKS)
 def create(name: str, **options: Any) -> nn.Module:
     """A network by name: a module whose call takes images (batch, 3, size, size) to features (batch, V).
 
-    Parameters
-    ----------
-    name : {"conv4", "conv6", "resnet10", "resnet12", "resnet18", "wrn28_10"}
-    options
-        Options of the network, such as `small=True` for images of 32x32, or `filters` for a narrower network.
-
-    Examples
-    --------
-    >>> import torch
-    >>> create("conv4")(torch.zeros(2, 3, 84, 84)).shape
-    torch.Size([2, 1600])
+    Options are those of the network, such as `small=True` for images of 32x32, or `filters` for a narrower network.
     """
     if name not in _NETWORKS:
         raise ParameterError(f"backbone must be one of {', '.join(BACKBONES)}, got {name!r}.")

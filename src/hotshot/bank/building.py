@@ -92,30 +92,9 @@ class ClassStatistics:
     .. math::
         S = S_n + S_m + \frac{n m}{n + m} (\mu - \nu)(\mu - \nu)^\top .
 
-    Parameters
-    ----------
-    form : {"dense", "diagonal"}
-        What is kept of each class: the covariance (V, V), or its diagonal only.
-
-    Attributes
-    ----------
-    names, counts : arrays (B,)
-        Labels in sorted order, and numbers of samples. They and the following exist from the first batch on.
-    means : array (B, V)
-        Means of the samples.
-    smallest, largest, dtype
-        Smallest and largest entry, and dtype, of the features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.random.rand(30, 4), np.repeat(["cat", "dog", "owl"], 10)
-    >>> first = ClassStatistics().partial_fit(X[:15], y[:15])
-    >>> both = first.merge(ClassStatistics().partial_fit(X[15:], y[15:]))
-    >>> both.counts
-    array([10, 10, 10])
-    >>> bool(np.allclose(both.covariances[1], np.cov(X[10:20].T)))
-    True
+    With ``form="dense"`` the covariance (V, V) of each class is kept, with "diagonal" its diagonal only. The sorted
+    ``names``, ``counts`` (B,) and ``means`` (B, V), and the ``smallest`` and ``largest`` entry and the ``dtype`` of the
+    features, exist from the first batch on.
     """
 
     names: np.ndarray

@@ -148,20 +148,10 @@ class FeatureTransform:
 class PreparedBase:
     """A bank in the space of the method: B classes, V axes, in which the pooled covariance is diagonal.
 
-    Attributes
-    ----------
-    names, counts : arrays (B,)
-        Labels and numbers of samples of the classes.
-    transform : FeatureTransform
-        Transform of raw novel features to this space.
-    buckets : tuple of Bucket
-        The samples, for the low-level transport.
-    means, weighted_means, mean_units : arrays (B, V)
-        Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
-    covariances : Dense, Factored or Joined
-        Covariances of all classes, in a form that suits their size.
-    spectrum : array (V,)
-        The diagonal of the pooled covariance, the largest variance first.
+    ``transform`` takes raw novel features to this space, ``buckets`` hold the samples for the low-level transport.
+    ``means``, ``weighted_means`` and ``mean_units`` (B, V) are plain means (eq. 2), means by sample weight, and means
+    of the samples as unit vectors by sample weight. ``covariances`` have a form that suits their size; ``spectrum``
+    (V,) is the diagonal of the pooled covariance, the largest variance first.
     """
 
     names: np.ndarray

@@ -35,24 +35,13 @@ from hotshot.transport.costs import cosine
 class TrainedOn:
     """What one head was trained on: S support samples, G calibrated means, B base classes, N classes, V axes.
 
-    Attributes
-    ----------
-    support, labels : arrays (S, V) and (S,)
-        Support samples in the space of the bank, and their classes from 0.
-    means, mean_labels : arrays (G, V) and (G,)
-        Calibrated means: one per class, one per support sample in the same order, or none.
-    own_parts : array (S, V)
-        Contribution of each support sample to its calibrated mean, which is the average of these plus a lent part.
-    weights, base_means : arrays (G, B) and (B, V)
-        Transfer weights, and means of the base classes.
-    slopes : array (G + S, N)
-        Derivatives of the loss in the logits of the means and the support samples.
-    spectrum : array (V,)
-        Variances of the typical covariance.
-    C : float
-        Inverse strength of the penalty, for one vector per class.
-    beside : array (N,)
-        Slopes of the means in the logits of base classes that are predicted too, summed; 0 if there are none.
+    Samples ``support`` (S, V) are in the space of the bank, their ``labels`` (S,) count from 0. ``means`` (G, V) of
+    ``mean_labels`` (G,) are one per class, one per support sample in the same order, or none; each is the average of
+    the ``own_parts`` (S, V) of its samples plus a lent part, by ``weights`` (G, B) of the ``base_means`` (B, V).
+    ``slopes`` (G + S, N) are the derivatives of the loss in the logits of the means and the support samples,
+    ``spectrum`` (V,) the variances of the typical covariance, and C the inverse strength of the penalty for one vector
+    per class. ``beside`` (N,) are the slopes of the means in the logits of base classes that are predicted too, summed;
+    0 if there are none.
     """
 
     support: np.ndarray

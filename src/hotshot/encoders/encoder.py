@@ -25,35 +25,10 @@ _PROBE_LENGTH = 16
 class Encoder:
     """A function from texts or images to features, with what a saved model needs to load it again.
 
-    Attributes
-    ----------
-    name : str
-        Name that loads it again, from any folder.
-    kind : {"texts", "images"}
-        Type of its inputs.
-    size : int or None
-        Side of its input images in pixels; None for texts.
-    about : dict
-        Header of feature files: "extractor", "transform" and "network".
-    run : callable
-        The function, from a batch of inputs to an array (n, V).
-    probe : tuple of float
-        A few numbers computed from its features of a fixed input, to recognise it.
-    width : int or None
-        Width of the features, V; None before the first call.
-    notes : tuple of str
-        Remarks on how it was loaded.
-
-    See Also
-    --------
-    load_encoder : Load an encoder by name.
-
-    Examples
-    --------
-    >>> encoder = Encoder("lengths", "texts", None, {}, run=lambda texts: [[len(text), 1.0] for text in texts])
-    >>> encoder.encode(["wren", "kestrel"])
-    array([[4., 1.],
-           [7., 1.]], dtype=float32)
+    ``name`` loads it again, from any folder. Its inputs are of the ``kind`` "texts", or "images" with a side of
+    ``size`` pixels. ``run`` takes a batch of them to an array (n, V) of that ``width``, None before the first call;
+    ``probe`` are a few numbers computed from its features of a fixed input, to recognise it. ``about`` is for the
+    header of feature files: "extractor", "transform" and "network"; ``notes`` are remarks on how it was loaded.
     """
 
     name: str

@@ -54,7 +54,7 @@ def extract(
     after: Callable[[Extraction], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> list[Extraction]:
-    """Write the features of texts, or of each split of a dataset of images, to files in a folder.
+    """Write the features of texts, or of each split of a dataset of images, to files in a folder: an Extraction each.
 
     The same call resumes an interrupted extraction, and leaves complete files as they are.
 
@@ -82,11 +82,6 @@ def extract(
         Called with the Extraction of each file when it is complete.
     note : callable, optional
         Called with remarks on the dataset.
-
-    Returns
-    -------
-    list of Extraction
-        One per file.
 
     Examples
     --------

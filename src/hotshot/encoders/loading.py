@@ -63,13 +63,7 @@ _NAMES = ("minilm", "efficientnet-lite0", *PREFIXES)
 
 
 def encoder_kind(name: str) -> str:
-    """Type of the inputs of an encoder, "texts" or "images", by its name; user code is imported to find out.
-
-    Examples
-    --------
-    >>> encoder_kind("minilm"), encoder_kind("efficientnet-lite0")
-    ('texts', 'images')
-    """
+    """Type of the inputs of an encoder, "texts" or "images", by its name; user code is imported to find out."""
     source, place, _ = _parsed(name)
     kind = SOURCES[source].kind
     return kind if isinstance(kind, str) else kind(place)
@@ -79,11 +73,6 @@ def runs_code(name: str) -> bool:
     """Whether loading an encoder by this name runs Python code that the name leads to.
 
     Folders of sentence-transformers may name any Python class.
-
-    Examples
-    --------
-    >>> runs_code("minilm"), runs_code("my_encoder.py:embed")
-    (False, True)
     """
     source, place, _ = _parsed(name)
     return source == "file.py:name" or (source == "st:" and os.path.isdir(place))
@@ -103,11 +92,6 @@ def load_encoder(name: str, device: str = "cpu", size: int | None = None) -> Enc
         PyTorch device, such as "cpu" or "cuda".
     size : int, optional
         Side of the images in pixels, for networks that do not define it; 84 by default.
-
-    Returns
-    -------
-    Encoder
-        The encoder.
 
     See Also
     --------

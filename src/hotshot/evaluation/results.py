@@ -53,12 +53,6 @@ def verdicts(differences: Mapping[str, Estimate]) -> dict[str, str]:
     """The verdict on each of several differences, by Holm's procedure.
 
     The chance that any of those that are truly 0 is called ahead or behind is 5%, however many there are.
-
-    Examples
-    --------
-    >>> alone, few = Estimate(1.0, 0.9, 20), Estimate(1.0, 0.1, 20)
-    >>> verdicts({"a": alone}), verdicts({"a": alone, "b": alone, "c": few})
-    ({'a': 'ahead'}, {'a': 'undecided', 'b': 'undecided', 'c': 'ahead'})
     """
     found = dict.fromkeys(differences, UNDECIDED)
     order = sorted(differences, key=lambda name: differences[name].p_value)
@@ -81,31 +75,15 @@ def paired_difference(values: np.ndarray, reference: np.ndarray) -> Estimate:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method on all tasks of one number of shots.
+    """One method on all tasks of one number of shots, or of a range such as "1-10".
 
-    Attributes
-    ----------
-    method : str
-    shots : int or str
-        A number, or a range such as "1-10".
-    accuracies : array (tasks,)
-        In [0, 1], in the order of the tasks.
-    classes : integer array (tasks, ways)
-        Classes of each task, as indices; -1 where it has fewer than others.
-    recall : dict of class name to float
-        Share of the queries of each novel class that were predicted right, over all tasks it was drawn in.
-    calibration_error : float or None
-        Expected calibration error of the probabilities: mean distance between confidence and accuracy over 15
-        bins of confidence. None for methods without probabilities.
-    statuses : dict of Status to int
-        How the transport problems ended.
-    stopped_early : int
-        Fits that stopped before their minimum.
-    seconds_per_task : float
-        Of one core: draw, fit and predict.
-    measures : dict of str to array (tasks,)
-        What else the setting measures in each task, in [-1, 1]; empty in the closed one. Accuracies are those of the
-        queries of the novel classes of a task.
+    ``accuracies`` (tasks,) are in the order of the tasks, ``classes`` (tasks, ways) are the classes of each as indices,
+    -1 where it has fewer than others. ``recall`` is the share of the queries of each novel class that were predicted
+    right, over all tasks it was drawn in. ``calibration_error`` is the mean distance between confidence and accuracy
+    over 15 bins of confidence, None for methods without probabilities. ``statuses`` tell how the transport problems
+    ended, ``stopped_early`` how many fits stopped before their minimum, and ``seconds_per_task`` are those of one core,
+    to draw, fit and predict. ``measures`` (tasks,) are what else the setting measures, in [-1, 1]; empty in the closed
+    one.
     """
 
     method: str

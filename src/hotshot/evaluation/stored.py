@@ -19,16 +19,9 @@ from hotshot.files.objects import need, read_object, refuse_damage
 class StoredRun:
     """A finished run, read from its folder.
 
-    Attributes
-    ----------
-    folder : Path
-        The run folder.
-    request : dict
-        All that determines the results: methods, sizes of tasks, seed and hashes of the data.
-    about : dict
-        Versions and, for a run of the command line, the source of the data.
-    evaluation : Evaluation
-        The results, as ``evaluate`` returned them; class labels are text.
+    ``request`` is all that determines the results: methods, sizes of tasks, seed and hashes of the data. ``about`` has
+    the versions and, for a run of the command line, the source of the data. ``evaluation`` is as ``evaluate`` returned
+    it; class labels are text.
     """
 
     folder: Path
@@ -43,21 +36,7 @@ def is_run(folder: str | Path) -> bool:
 
 
 def load_run(folder: str | Path) -> StoredRun:
-    """Read a finished run from its folder; a run that is damaged or not finished raises ``InputError``.
-
-    Parameters
-    ----------
-    folder : path
-        Run folder of ``evaluate`` or ``hotshot evaluate``.
-
-    Returns
-    -------
-    StoredRun
-        The run.
-
-    See Also
-    --------
-    evaluate : Make a run.
+    """Read a finished run of ``evaluate`` or ``hotshot evaluate``; ``InputError`` if it is damaged or open.
 
     Examples
     --------

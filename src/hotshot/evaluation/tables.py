@@ -38,11 +38,6 @@ class Number:
     """A number in a table, with its 95% interval where it has one.
 
     Accuracies are in percent. `published` numbers are from the paper, not measured; `signed` ones are differences.
-
-    Examples
-    --------
-    >>> print(Number(68.57, 0.55), Number(1, signed=True), Number(-0.001))
-    68.57 ± 0.55 +1.00 0.00
     """
 
     mean: float
@@ -74,15 +69,7 @@ Cell = str | Number | Entry | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table: rows of texts, numbers, entries or None under named columns, and notes below it.
-
-    Examples
-    --------
-    >>> print(Table("Accuracies", ("method", "accuracy"), (("hot", Number(68.57, 0.55)),)).to_markdown())
-    | method | accuracy |
-    | --- | --- |
-    | hot | 68.57 ± 0.55 |
-    """
+    """A table: rows of texts, numbers, entries or None under named columns, and notes below it."""
 
     title: str
     columns: tuple[str, ...]

@@ -138,12 +138,6 @@ class Episodes:
     """N-way-K-shot tasks from samples with labels y (samples,); task i depends on (seed, i) only.
 
     `ways`, `shots` and `queries` are what `check_size` and `check_queries` take.
-
-    Examples
-    --------
-    >>> tasks = Episodes(["a", "b", "c"] * 10, ways=2, shots=1, queries=3, seed=0)
-    >>> tasks[7].support.shape, tasks[7].query.shape
-    ((2,), (6,))
     """
 
     def __init__(

@@ -134,7 +134,7 @@ def tune(
     out: str | Path | None = None,
     watch: Watcher | None = None,
 ) -> Tuning:
-    """Choose parameters of ``HOTClassifier`` on validation classes, by successive halving.
+    """Choose parameters of ``HOTClassifier`` on validation classes, by successive halving: all candidates, best first.
 
     Parameters
     ----------
@@ -161,14 +161,9 @@ def tune(
     out : path, optional
         Folder of a run folder for each round. After an interruption, repeat the call to resume.
 
-    Returns
-    -------
-    Tuning
-        All candidates, the best first; ``save`` writes its parameters.
-
     See Also
     --------
-    load_parameters : Read saved parameters.
+    load_parameters : Read the parameters that ``save`` of the result writes.
 
     Examples
     --------
@@ -216,13 +211,7 @@ def tune(
 
 
 def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
-    """Tasks seen by the end of each round, whole chunks, growing by `factor` up to all of them.
-
-    Examples
-    --------
-    >>> round_budgets(36, 1000, 3)
-    [40, 120, 340, 1000]
-    """
+    """Tasks seen by the end of each round, whole chunks, growing by `factor` up to all of them."""
     rounds = max(1, math.ceil(math.log(candidates, factor)))
     budgets = [CHUNK_TASKS * math.ceil(tasks / factor**r / CHUNK_TASKS) for r in range(rounds - 1, 0, -1)]
     return sorted({*(b for b in budgets if b < tasks), tasks})

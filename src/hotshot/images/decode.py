@@ -200,19 +200,7 @@ def squares_of_batches(batches: Iterable[Sequence[Picture]], size: int) -> Itera
 
 
 def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
-    """Read image files, resized by their shorter side and cropped to squares.
-
-    Parameters
-    ----------
-    paths : iterable of paths
-        Image files.
-    size : int
-        Side of the squares in pixels.
-
-    Returns
-    -------
-    array (n, size, size, 3)
-        Images in uint8.
+    """Read image files, resized by their shorter side and cropped to squares: uint8 (n, size, size, 3).
 
     Examples
     --------

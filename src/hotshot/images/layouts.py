@@ -53,21 +53,10 @@ class ImageDataset:
 
 
 def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = False) -> ImageDataset:
-    """Open a dataset of images in a folder or an archive; no image is decoded yet.
+    """Open a dataset of images in a folder, a tar (.gz, .xz, .bz2) or a zip; no image is decoded yet.
 
-    Parameters
-    ----------
-    path : str or Path
-        A folder, or a tar (.gz, .xz, .bz2) or zip.
-    kind : {"auto", "omniglot", "cub", "miniimagenet", "tieredimagenet", "cifar-fs", "folder"}
-        The layout; "folder" is `split/class/image` or `class/image`. "auto" recognises it.
-    skip_corrupt : bool
-        Whether decoding leaves out and counts images that cannot be read, instead of stopping.
-
-    Returns
-    -------
-    ImageDataset
-        Its splits share no class, and none of its classes is empty.
+    `kind` is the layout, one of `LAYOUTS`; "auto" recognises it. With `skip_corrupt` decoding leaves out and counts
+    images that cannot be read, instead of stopping. The splits share no class, and none of the classes is empty.
     """
     if kind != "auto" and kind not in LAYOUTS:
         raise ParameterError(f"kind must be 'auto' or one of {', '.join(LAYOUTS)}, got {kind!r:.60}.")

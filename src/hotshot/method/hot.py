@@ -46,16 +46,10 @@ def fit_tasks(
     n_classes: int,
     seeds: Sequence[int] = (),
 ) -> FittedTasks:
-    """Fit one classifier per task.
+    """Fit one classifier per task, to support samples (tasks, S, V) in the space of the bank.
 
-    Parameters
-    ----------
-    support : array (tasks, S, V)
-        Support samples in the space of the bank.
-    labels : integer array (tasks, S)
-        Their classes, from 0 to n_classes - 1, each with at least one sample.
-    seeds : sequence of seeds, one per task
-        Seeds of the sampled head.
+    Their labels (tasks, S) are from 0 to n_classes - 1, each with at least one sample. The sampled head takes a seed
+    for each task.
     """
     transfer, gaussians = calibrate_tasks(base, support, labels, method, n_classes=n_classes)
     # Eq. 12: the head.

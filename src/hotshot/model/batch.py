@@ -62,15 +62,10 @@ LEAST_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class BatchSolution:
-    """Joint inference over the queries of a batch of tasks.
+    """Joint inference over the queries of a batch of tasks: probabilities (tasks, Q, N), and what they follow from.
 
-    Attributes
-    ----------
-    probabilities : array (tasks, Q, N)
-    proportions : array (tasks, N)
-        Expected shares of the classes in the batch.
-    means : array (tasks, N, V)
-        Where the means of the classes moved to.
+    ``proportions`` (tasks, N) are the expected shares of the classes in the batch, ``means`` (tasks, N, V) where the
+    means of the classes moved to.
     """
 
     probabilities: np.ndarray
@@ -88,22 +83,12 @@ def joint_inference(
     ratio: float,
     groups: Sequence[np.ndarray] | None = None,
 ) -> BatchSolution:
-    """Classify the queries of each task jointly.
+    """Classify the queries (tasks, Q, V) of each task jointly, in the space of the model.
 
-    Parameters
-    ----------
-    logits : array (tasks, Q, N)
-        Calibrated logits of the queries: their softmax gives the probabilities of each query alone.
-    queries : array (tasks, Q, V)
-        Queries in the space of the model.
-    means, shots : arrays (tasks, N, V) and (tasks, N)
-        Calibrated means of the classes, and how many samples of each they are from.
-    weights : array (tasks, Q)
-        Weights of the queries, 0 to 1: a query that fits no class has weight 0 and changes nothing.
-    ratio : float
-        Ratio of the variances between and within classes.
-    groups : sequence of integer arrays, optional
-        Places of the base classes and of the new ones; without it all are of one group.
+    The softmax of the calibrated ``logits`` (tasks, Q, N) gives the probabilities of each query alone. ``means``
+    (tasks, N, V) are the calibrated means of the classes, from so many ``shots`` (tasks, N). ``weights`` (tasks, Q) of
+    the queries are 0 to 1: a query that fits no class has weight 0 and changes nothing. ``ratio`` is that of the
+    variances between and within classes; ``groups`` are the places of the base classes and of the new ones.
     """
     n_queries, n_classes = logits.shape[1:]
     largest = LARGEST_RELAXATION * (n_queries - 1) / (n_queries - 1 + FEW_QUERIES * n_classes)

@@ -105,11 +105,6 @@ def claim(text: str, differences: Mapping[str, Number] | Number) -> Claim:
 
     It holds if all intervals are above 0, does not hold if one is below 0, and is undecided otherwise. A difference
     without an interval, or with one of 0, decides nothing.
-
-    Examples
-    --------
-    >>> claim("A is ahead of B.", Number(1.5, 0.2, signed=True))
-    Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
     by_name = {"": differences} if isinstance(differences, Number) else differences
     ends = [(d.mean, d.half_width or math.inf) for d in by_name.values()]

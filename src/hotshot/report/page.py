@@ -61,11 +61,6 @@ def make_report(
     tell : callable, optional
         Called with a sentence if a part has no task explorer.
 
-    Returns
-    -------
-    str
-        The page, as one HTML document.
-
     See Also
     --------
     write_report : Write it to a file.
@@ -104,15 +99,7 @@ def _part(folder: Path, part_id: str, options: Options) -> Part:
 
 
 def write_report(path: str | Path, text: str) -> None:
-    """Write a report to a file; an existing file is replaced only if it is a report.
-
-    Parameters
-    ----------
-    path : path
-        File to write, such as "report.html".
-    text : str
-        Result of ``make_report``.
-    """
+    """Write the page of ``make_report`` to a file; an existing file is replaced only if it is a report."""
     check_report(path)
     write_text(path, text)
 

@@ -35,30 +35,10 @@ COSTS = {"cosine": cosine, "euclidean": euclidean, "squared-euclidean": squared_
 
 
 def pairwise_cost(x: Array, y: Array, kind: str = "cosine") -> Array:
-    """Costs between two sets of points.
+    """Costs (…, J, S) between two sets of points (…, J, V) and (…, S, V); leading shapes broadcast.
 
-    Parameters
-    ----------
-    x, y : arrays (…, J, V) and (…, S, V)
-        Points of one width V, from one array library; leading shapes broadcast.
-    kind : {"cosine", "euclidean", "squared-euclidean"}
-        "cosine" is 1 minus the cosine similarity, from 0 to 2; zero vectors cost 1.
-
-    Returns
-    -------
-    array (…, J, S)
-        Cost of each pair of points.
-
-    See Also
-    --------
-    solve : Transport plans for these costs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pairwise_cost(np.eye(2), np.array([[2.0, 0.0]]))
-    array([[0.],
-           [1.]])
+    ``kind`` is "cosine", which is 1 minus the cosine similarity, from 0 to 2, and 1 for zero vectors; "euclidean" or
+    "squared-euclidean".
     """
     if not isinstance(kind, str) or kind not in COSTS:
         raise ParameterError(f"kind must be one of {', '.join(map(repr, COSTS))}, got {kind!r}.")

@@ -80,16 +80,9 @@ def newton(
 ) -> BlockSolution:
     """Solve P problems at once, each with its own damping, epsilon scaling and stopping.
 
-    Parameters
-    ----------
-    cost : array (P, S, J)
-        Finite costs divided by epsilon, the lowest of each problem 0, the small side in the middle.
-    a, b : arrays (P, J) and (P, S)
-        Marginals, ``a`` of unit total; zeros are allowed.
-    strength : array (P,) or None
-        The relaxation of ``b`` divided by epsilon; None for a constraint, with ``b`` of unit total.
-    tolerance : float
-        Accepted sum of absolute differences between the column sums and the wanted ones.
+    ``cost`` (P, S, J) are finite costs divided by epsilon, the lowest of each problem 0. The marginal ``a`` (P, J) has
+    unit total, and so has ``b`` (P, S), unless ``strength`` (P,) is the relaxation of ``b`` divided by epsilon; zeros
+    are allowed. ``tolerance`` is the accepted sum of absolute differences between the column sums and the wanted ones.
     """
     xp = namespace(cost, a, b)
     used = b > 0

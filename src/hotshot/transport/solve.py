@@ -31,13 +31,7 @@ SINGLE_PRECISION_RANGE = 300
 
 
 class Status(IntEnum):
-    """How the solve of one problem ended; ``explanation`` tells what happened, the usual cause, and the remedy.
-
-    Examples
-    --------
-    >>> Status.CONVERGED.explanation
-    'The plan meets both marginals to the tolerance.'
-    """
+    """How the solve of one problem ended; ``explanation`` tells what happened, the usual cause, and the remedy."""
 
     CONVERGED = 0
     MAX_ITERATIONS = 1
@@ -82,21 +76,12 @@ class Solution:
     ----------
     plan : array (…, J, S)
         Non-negative; rows sum to ``a`` and columns to ``b``. Zero if the status is NOT_FINITE or BAD_MASS.
-    cost : array (…)
-        Transport cost ``sum(C * plan)``; infinite if nothing was transported.
-    marginal_error : array (…)
-        Sum of absolute violations of both marginals, as a share of the mass; infinite if nothing was transported. With
-        a relaxation, of ``a`` and of the condition that columns sum to ``b * exp(-h / relaxation)`` for their potential
-        h.
-    iterations : integer array (…)
-        Iterations spent on the problem's block.
-    status : integer array (…)
-        ``Status`` of each problem.
-
-    See Also
-    --------
-    solve : Compute a solution.
-    Status : The meaning of each status.
+    cost, marginal_error : arrays (…)
+        Transport cost ``sum(C * plan)``, and sum of absolute violations of both marginals, as a share of the mass;
+        infinite if nothing was transported. With a relaxation, of ``a`` and of the condition that columns sum to
+        ``b * exp(-h / relaxation)`` for their potential h.
+    iterations, status : integer arrays (…)
+        Iterations spent on the problem's block, and ``Status`` of each problem.
     """
 
     plan: Array
@@ -120,13 +105,7 @@ class Solution:
 
 
 def count_statuses(status: Array) -> dict[Status, int]:
-    """Number of problems by status, without statuses that did not occur.
-
-    Examples
-    --------
-    >>> count_statuses([0, 0, 1])
-    {<Status.CONVERGED: 0>: 2, <Status.MAX_ITERATIONS: 1>: 1}
-    """
+    """Number of problems by status, without statuses that did not occur."""
     values, counts = np.unique(to_numpy(status), return_counts=True)
     return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
