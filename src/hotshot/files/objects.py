@@ -82,19 +82,18 @@ def read_object(path: str | Path) -> dict[str, Any] | None:
         return json_object(file.read(), parse_int=integer)
 
 
-def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int | range) -> dict[str, Any]:
-    """The JSON object that describes a folder; raises unless it has this kind and version, or one of these."""
+def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
+    """The JSON object that describes a folder; raises unless it has this kind and version."""
     path = recover(folder) / file
     if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
     content = read_object(path)
     if content is None or content.get("format") != f"hotshot {what}":
         raise InputError(f"{path} does not describe a {what}: {remedy}.")
-    versions = version if isinstance(version, range) else range(version, version + 1)
-    if type(content.get("version")) is not int or content["version"] not in versions:
+    if type(content.get("version")) is not int or content["version"] != version:
         raise InputError(
             f"{folder} is a {what} of version {content.get('version')!r:.20}, but this hotshot reads version "
-            f"{versions[-1]}: use the hotshot that wrote it, or create it again."
+            f"{version}: use the hotshot that wrote it, or create it again."
         )
     return content
 
