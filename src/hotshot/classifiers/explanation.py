@@ -30,6 +30,9 @@ from hotshot.errors import InputError
 from hotshot.formatting import count, printable, quoted, whole_percentage, with_interval
 from hotshot.transport.costs import cosine
 
+# Largest number of examples and lenders in a sentence.
+NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
+
 
 @dataclass(frozen=True)
 class TrainedOn:
@@ -116,10 +119,6 @@ class TrainedOn:
 
 def _contributions(slopes: np.ndarray, projected: np.ndarray) -> np.ndarray:
     return np.asarray(-np.sum(slopes * projected, axis=1))
-
-
-# Largest number of examples and lenders in a sentence.
-NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
 
 
 @dataclass(frozen=True)

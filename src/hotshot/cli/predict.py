@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hotshot.cli import options
 from hotshot.cli.options import argument, number, option
 from hotshot.cli.terminal import Console, InputProgress, print_json, print_notes, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import count, percentage, quoted
-
-if TYPE_CHECKING:
-    from hotshot.inputs import InputClassifier
-
-
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotshot.inputs import InputClassifier

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.arrays import array_hash
 from hotshot.errors import InputError
-from hotshot.evaluation import MethodResult, paired_difference
+from hotshot.evaluation import MethodResult, paired_difference, tune
+from hotshot.evaluation.journal import REQUEST, check_request
+from hotshot.evaluation.runner import Watcher, versions
 from hotshot.evaluation.tables import Number, Table, percent
-from hotshot.files.atomic import write_json
+from hotshot.evaluation.tasks import labels_hash
+from hotshot.files.atomic import locked, write_json
 from hotshot.files.objects import read_object
 from hotshot.paper import figures
 from hotshot.paper.setting import Setting
+from hotshot.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-
-from hotshot.arrays import array_hash
-from hotshot.evaluation import tune
-from hotshot.evaluation.journal import REQUEST, check_request
-from hotshot.evaluation.runner import Watcher, versions
-from hotshot.evaluation.tasks import labels_hash
-from hotshot.files.atomic import locked
-from hotshot.version import __version__
-
 FINDINGS = "findings.json"
+TUNING_TASKS = 500
 # Differences that a claim lists; where there are more, only so many of the lowest.
 MOST_LISTED, LOWEST = 5, 3
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -154,9 +147,6 @@ def dots(table: Table, *columns: str) -> Figure:
         zero=signed,
         title=f"{what}{table.title}",
     )
-
-
-TUNING_TASKS = 500
 
 
 def reproduce(

@@ -219,6 +219,8 @@ def _combine(coefficients: np.ndarray | None, matrices: np.ndarray) -> np.ndarra
     return flat.reshape(tasks, -1, rows, columns)
 
 
+# --- the minimum, by L-BFGS
+
 # Pairs of steps that are remembered, and settings of the line search.
 MEMORY = 12
 MAX_ITERATIONS = 500
