@@ -174,10 +174,8 @@ def test_functions_that_are_not_encoders_are_refused_when_loaded(functions, name
     assert str(raised.value).isprintable()
 
 
-@pytest.mark.parametrize("name", ["their_functions.py:letters", "their_functions:letters", "their_functions.py:small"])
+@pytest.mark.parametrize("name", ["their_functions.py:letters", "their_functions:letters"])
 def test_the_name_of_an_encoder_loads_it_again_from_another_folder(functions, tmp_path, monkeypatch, name):
-    if name.endswith("small"):
-        pytest.importorskip("torch", reason="encoders of images need the extra images")
     encoder = load_encoder(name)
     assert encoder_kind(name) == encoder.kind
     (tmp_path / "elsewhere").mkdir()

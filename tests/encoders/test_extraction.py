@@ -29,13 +29,23 @@ def mean_colour(run=means, size=SIDE):
     return tried_encoder("means", "means", run, size, {"size": size})
 
 
+def counted(run):
+    """A function that notes how many inputs it has been given, and the notes."""
+    seen = []
+
+    def noting(inputs):
+        seen.append(len(inputs))
+        return run(inputs)
+
+    return noting, seen
+
+
 def lengths(texts):
     return np.array([[len(text), text.count("a"), 1.0] for text in texts])
 
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(encoders, "AT_ONCE", encoders.AT_ONCE)
     for kind in ("texts", "images"):
         monkeypatch.setitem(encoders.AT_ONCE, kind, 7)
 
@@ -63,17 +73,15 @@ class StopError(Exception):
     pass
 
 
-def stop_at(*numbers):
+def interrupted(inputs, out, encoder, at=7):
+    """Extraction that stops after so many inputs: the unfinished file."""
+
     def watch(name, done, total):
-        if done in numbers:
+        if done == at:
             raise StopError
 
-    return watch
-
-
-def interrupted(pictures, out, encoder, at=7):
     with pytest.raises(StopError):
-        extract(pictures, encoder, out, watch=stop_at(at))
+        extract(inputs, encoder, out, watch=watch)
     return part_of(out / "all.safetensors")
 
 
@@ -112,23 +120,21 @@ def test_each_split_has_its_file(pictures, tmp_path):
     assert [(one.path.stem, one.n_inputs, one.n_classes) for one in done] == [("base", 20, 2), ("novel", 10, 1)]
 
 
+@pytest.mark.parametrize("kind", ["images", "texts"])
 @pytest.mark.parametrize("stop", [7, 14, 28])
-def test_an_interrupted_extraction_resumes_and_computes_nothing_twice(pictures, tmp_path, stop):
-    seen = []
-
-    def run(images):
-        seen.append(len(images))
-        return means(images)
-
-    encoder = mean_colour(run)
+def test_an_interrupted_extraction_resumes_and_computes_nothing_twice(pictures, tmp_path, kind, stop):
+    run, seen = counted(means if kind == "images" else lengths)
+    encoder = mean_colour(run) if kind == "images" else tried_encoder("lengths", "lengths", run)
+    inputs = pictures if kind == "images" else ["a" * i for i in range(30)]
     seen.clear()
-    interrupted(pictures, tmp_path / "out", encoder, at=stop)
+    interrupted(inputs, tmp_path / "out", encoder, at=stop)
     assert sum(seen) == stop
-    (done,) = extract(pictures, encoder, tmp_path / "out")
+    (done,) = extract(inputs, encoder, tmp_path / "out")
     assert sum(seen) == 30
-    features = read_features(done.path)
-    np.testing.assert_allclose(features.X, expected(pictures), rtol=1e-5)
-    assert len(open_features(done.path).columns["thumbnail"]) == 30
+    features = read_features(done.path, labelled=False)
+    rows = expected(pictures) if kind == "images" else lengths(inputs)
+    np.testing.assert_allclose(features.X, rows, rtol=1e-5)
+    assert kind == "texts" or len(features.columns["thumbnail"]) == 30
 
 
 @pytest.mark.parametrize("cut", [5, 12, 780, 7 * 780, 9 * 780 + 1])
@@ -159,15 +165,10 @@ def test_another_extraction_does_not_go_on_with_what_was_begun(pictures, tmp_pat
 
 
 def test_corrupt_images_are_all_named_and_the_others_stay_extracted(pictures, tmp_path):
-    broken, seen = [paths(pictures)[i] for i in (3, 29)], []
-
-    def run(images):
-        seen.append(len(images))
-        return means(images)
-
+    run, seen = counted(means)
     encoder, rows = mean_colour(run), expected(pictures)
-    for path in broken:
-        path.write_bytes(b"<html>")
+    for i in (3, 29):
+        paths(pictures)[i].write_bytes(b"<html>")
     message = r"has 2 corrupt images, ant/03.png \(its format .*\), cat/29.png .*skip-corrupt\); the others stay extra"
     with pytest.raises(InputError, match=message):
         extract(pictures, encoder, tmp_path / "out")
@@ -237,28 +238,9 @@ def test_texts_keep_their_order_labels_and_ids(tmp_path):
         extract(texts, encoder, tmp_path, labels=labels[1:] + labels[:1], name="mails.csv")
 
 
-def test_texts_resume_too(tmp_path):
-    seen = []
-
-    def embed(texts):
-        seen.extend(texts)
-        return lengths(texts)
-
-    encoder, texts = tried_encoder("lengths", "lengths", embed), ["a" * i for i in range(20)]
-    with pytest.raises(StopError):
-        extract(texts, encoder, tmp_path, watch=stop_at(14))
-    seen.clear()
-    (done,) = extract(texts, encoder, tmp_path)
-    assert seen == texts[14:]
-    np.testing.assert_array_equal(read_features(done.path, labelled=False).X, lengths(texts))
-
-
-@pytest.mark.parametrize("inputs", ["questions.csv", []])
-def test_an_encoder_of_texts_needs_texts(tmp_path, inputs):
-    with pytest.raises(ParameterError, match="lengths needs a list of texts that is not empty"):
-        extract(inputs, tried_encoder("lengths", "lengths", lengths), tmp_path)
-
-
-def test_an_encoder_of_images_needs_a_dataset(tmp_path):
+def test_an_encoder_needs_inputs_of_its_kind(tmp_path):
+    for inputs in ("questions.csv", []):
+        with pytest.raises(ParameterError, match="lengths needs a list of texts that is not empty"):
+            extract(inputs, tried_encoder("lengths", "lengths", lengths), tmp_path)
     with pytest.raises(ParameterError, match="means needs a folder or archive of images, got list"):
         extract(["a.png"], mean_colour(), tmp_path)

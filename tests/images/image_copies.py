@@ -62,12 +62,12 @@ def as_folder(where, files, name="copy"):
 
 PACKERS = {
     "folder": as_folder,
-    "tar": lambda where, files, name="copy": pack_tar(where / f"{name}.tar", files),
-    "tar.gz": lambda where, files, name="copy": pack_tar(where / f"{name}.tar.gz", files, "w:gz"),
-    "tar.xz": lambda where, files, name="copy": pack_tar(where / f"{name}.tar.xz", files, "w:xz"),
-    "tar.bz2": lambda where, files, name="copy": pack_tar(where / f"{name}.tar.bz2", files, "w:bz2"),
-    "zip": lambda where, files, name="copy": pack_zip(where / f"{name}.zip", files),
-    "stored zip": lambda where, files, name="copy": pack_zip(where / f"{name}.zip", files, zipfile.ZIP_STORED),
+    "tar": lambda where, files: pack_tar(where / "copy.tar", files),
+    "tar.gz": lambda where, files: pack_tar(where / "copy.tar.gz", files, "w:gz"),
+    "tar.xz": lambda where, files: pack_tar(where / "copy.tar.xz", files, "w:xz"),
+    "tar.bz2": lambda where, files: pack_tar(where / "copy.tar.bz2", files, "w:bz2"),
+    "zip": lambda where, files: pack_zip(where / "copy.zip", files),
+    "stored zip": lambda where, files: pack_zip(where / "copy.zip", files, zipfile.ZIP_STORED),
 }
 
 
@@ -120,21 +120,14 @@ def tiered_labels(split, keys="both", classes=2, each=3):
     codes = np.tile(np.arange(classes), each)
     if keys == "labels":
         return pickle.dumps({"labels": codes + 5})
-    names = [f"{split} bird, {c}" for c in range(classes)]
-    return pickle.dumps(
-        {
-            "label_specific": codes,
-            "label_general": codes * 0,
-            "label_specific_str": names,
-            "label_general_str": ["bird"],
-        },
-        protocol=2,
-    )
+    specific = {"label_specific": codes, "label_specific_str": [f"{split} bird, {c}" for c in range(classes)]}
+    general = {"label_general": codes * 0, "label_general_str": ["bird"]}
+    return pickle.dumps(specific | general, protocol=2)
 
 
-def tiered_arrays(save=np.savez, keys="both", splits=("train", "val", "test")):
+def tiered_arrays(save=np.savez, keys="both"):
     files = {}
-    for s, split in enumerate(splits):
+    for s, split in enumerate(("train", "val", "test")):
         room = io.BytesIO()
         save(room, images=np.random.default_rng(s).integers(0, 256, (6, 84, 84, 3), dtype=np.uint8))
         files[f"{split}_images.npz"] = room.getvalue()

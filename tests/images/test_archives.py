@@ -28,15 +28,14 @@ def test_names_that_lead_outside_are_refused(tmp_path, pack, name):
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_links_and_devices_in_a_tar_are_ignored_and_counted(tmp_path):
+def test_links_and_devices_in_a_tar_are_ignored(tmp_path):
     path = pack_tar(tmp_path / "x.tar", class_folders())
     with tarfile.open(path, "a") as archive:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
             info = tarfile.TarInfo(f"ant/{kind.hex()}.jpg")
             info.type, info.linkname = kind, "/etc/passwd"
             archive.addfile(info)
-    dataset = open_dataset(path)
-    assert len(dataset.splits["all"]) == 6
+    assert len(open_dataset(path).splits["all"]) == 6
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.xz", "tar.bz2", "zip"])
@@ -96,15 +95,12 @@ def test_a_full_disk_is_reported_with_the_remedy(tmp_path, monkeypatch):
 
 def test_a_zip_member_that_is_not_what_it_announces_is_a_corrupt_image(tmp_path):
     path = pack_zip(tmp_path / "x.zip", {"a/1.jpg": jpeg(1)})
-    image = open_dataset(path).splits["all"].images[0]
     data = bytearray(path.read_bytes())
     data[60] ^= 0xFF
     path.write_bytes(data)
-    image = open_dataset(path).splits["all"].images[0]
-    with pytest.raises(
-        InputError, match=r"x.zip:a/1.jpg is not a readable image, it is not a valid member of its archive"
-    ):
-        image.read()
+    message = "x.zip:a/1.jpg is not a readable image, it is not a valid member of its archive"
+    with pytest.raises(InputError, match=message):
+        open_dataset(path).splits["all"].images[0].read()
 
 
 def test_other_compressions_and_passwords_are_refused(tmp_path):
@@ -117,13 +113,6 @@ def test_other_compressions_and_passwords_are_refused(tmp_path):
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"'a/1.jpg' that is .* or encrypted"):
         open_dataset(path)
-
-
-def test_two_archives_of_one_split_are_refused(tmp_path):
-    pack_tar(tmp_path / "train.tar", class_folders())
-    pack_tar(tmp_path / "train.tar.gz", class_folders(), "w:gz")
-    with pytest.raises(InputError, match=r"both train.tar and train.tar.gz: keep one"):
-        open_dataset(tmp_path)
 
 
 @pytest.mark.parametrize("stem", ["x" * 180, "7" * 250], ids=["letters", "digits"])
@@ -157,11 +146,9 @@ def record(key, value):
 END = bytes(1024)
 TRAPS = {
     "a size that leads back": header("bee/1.jpg") + header(size=-512) + END,
-    "a size that leads to the start": header("bee/1.jpg") + header(size=-1024) + END,
     "a folder of such a size": header("bee/1.jpg") + header(size=-512, kind=b"5") + END,
     "such a size as text": header("bee/1.jpg") + pax(record(b"size", b"-1536")) + header() + END,
     "digits": pax(b"1" * 500_000) + header() + END,
-    "digits and a word": pax(b"9" * 500_000 + b" a=b\n") + header() + END,
     "a time of digits": pax(record(b"mtime", b"9" * 500_000)) + header() + END,
     "digits for all": pax(b"1" * 500_000, b"g") + header() + END,
     "many values for all": pax(b"".join(record(b"k%d" % i, b"v") for i in range(20_000)), b"g") + header() * 2 + END,
@@ -175,10 +162,8 @@ TRAPS = {
 def test_traps_of_tar_are_refused(tmp_path, trap, compress):
     path = tmp_path / "x.tar"
     path.write_bytes(compress(TRAPS[trap]))
-    with (
-        within(60),
-        pytest.raises(InputError, match=r"x.tar is not a valid tar archive, .*: copy or download it again"),
-    ):
+    message = "x.tar is not a valid tar archive, .*: copy or download it again"
+    with within(60), pytest.raises(InputError, match=message):
         open_dataset(path)
 
 

@@ -30,20 +30,6 @@ def test_classes_are_the_folders_however_they_are_packed(tmp_path, pack):
         assert one.size == two.size
 
 
-@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
-def test_splits_are_named_as_this_library_does(tmp_path, pack):
-    dataset = open_dataset(pack(tmp_path, split_folders({"train": ("a", "b"), "val": ("c",), "test": ("d",)})))
-    names = {name: split.names for name, split in dataset.splits.items()}
-    assert names == {"base": ("a", "b"), "val": ("c",), "novel": ("d",)}
-
-
-def test_one_split_alone_and_folders_around_everything_are_fine(tmp_path):
-    one = open_dataset(as_folder(tmp_path, split_folders({"val": ("c", "d")}), "one"))
-    assert list(one.splits) == ["val"]
-    wrapped = open_dataset(as_folder(tmp_path, class_folders(prefix="outer/inner/"), "two"))
-    assert wrapped.splits["all"].names == ("ant", "bee")
-
-
 @pytest.mark.parametrize("prefix", ["train/", "", "some/where/train/"])
 def test_an_archive_per_split_is_packed_with_or_without_its_folder(tmp_path, prefix):
     pack_tar(tmp_path / "train.tar", class_folders(("a", "b"), prefix=prefix))
@@ -61,6 +47,12 @@ def test_a_folder_that_holds_only_an_archive_is_that_archive(tmp_path):
 @pytest.mark.parametrize(
     ("files", "splits"),
     [
+        (
+            split_folders({"train": ("a", "b"), "val": ("c",), "test": ("d",)}),
+            {"base": ("a", "b"), "val": ("c",), "novel": ("d",)},
+        ),
+        (split_folders({"val": ("c", "d")}), {"val": ("c", "d")}),
+        (class_folders(prefix="outer/inner/"), {"all": ("ant", "bee")}),
         (class_folders(("bus", "train")), {"all": ("bus", "train")}),
         (
             split_folders({"train": ("a",), "test": ("b",)}) | {"train/list.txt": b"x"},
@@ -68,9 +60,9 @@ def test_a_folder_that_holds_only_an_archive_is_that_archive(tmp_path):
         ),
         ({"a/1.JPEG": jpeg(1), "a/2.Jpg": jpeg(2)}, {"all": ("a",)}),
     ],
-    ids=["a class called train", "a list in a split", "suffixes in any case"],
+    ids=["splits", "one split", "in folders", "a class called train", "a list in a split", "suffixes in any case"],
 )
-def test_what_is_almost_usual_is_read(tmp_path, files, splits):
+def test_splits_and_classes_are_those_of_the_folders(tmp_path, files, splits):
     dataset = open_dataset(as_folder(tmp_path, files))
     assert {name: split.names for name, split in dataset.splits.items()} == splits
 
@@ -102,6 +94,13 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
     (tmp_path / "linked" / "again").symlink_to(tmp_path / "linked")
     with pytest.raises(InputError, match=r"again/again.* is nested too deeply, or a link.*remove"):
         open_dataset(tmp_path / "linked")
+
+
+def test_two_archives_of_one_split_are_refused(tmp_path):
+    pack_tar(tmp_path / "train.tar", class_folders())
+    pack_tar(tmp_path / "train.tar.gz", class_folders(), "w:gz")
+    with pytest.raises(InputError, match=r"both train.tar and train.tar.gz: keep one"):
+        open_dataset(tmp_path)
 
 
 @pytest.mark.parametrize(

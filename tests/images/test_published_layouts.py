@@ -110,7 +110,7 @@ def test_missing_splits_and_other_numbers_of_classes_are_noted(tmp_path):
     (tmp_path / "omniglot").mkdir()
     (tmp_path / "images_background.zip").rename(tmp_path / "omniglot" / "images_background.zip")
     dataset = open_dataset(tmp_path / "omniglot")
-    assert dataset.splits["base"].names == ("Greek/character01", "Greek/character02")
+    assert classes(dataset) == {"base": ("Greek/character01", "Greek/character02")}
     assert dataset.notes[-1] == "Split 'novel' is missing."
 
 
@@ -133,11 +133,10 @@ def test_cached_images_are_the_arrays_of_their_classes(tmp_path):
     assert split.images[4].name == "mini-imagenet-cache-train.pkl[4]"
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_arrays_of_the_authors_have_blue_before_red_and_those_of_others_not(tmp_path, save):
+def test_arrays_of_the_authors_have_blue_before_red_and_those_of_others_not(tmp_path):
     stored = np.random.default_rng(1).integers(0, 256, (6, 84, 84, 3), dtype=np.uint8)
     for keys, expected in (("both", stored[..., ::-1]), ("labels", stored)):
-        split = open_dataset(as_folder(tmp_path, tiered_arrays(save, keys), keys)).splits["val"]
+        split = open_dataset(as_folder(tmp_path, tiered_arrays(keys=keys), keys)).splits["val"]
         assert split.names[0] == ("val bird, 0" if keys == "both" else "val/005")
         # Labels alternate in the files.
         np.testing.assert_array_equal(pixels_of(split), expected[[0, 2, 4, 1, 3, 5]])
@@ -163,7 +162,6 @@ def test_cifar_100_for_python_is_split_by_the_lists(tmp_path, kind):
     assert dataset.name == "cifar-fs"
     names = {name: list(split.names) for name, split in dataset.splits.items()}
     assert names == names | CIFAR_CLASSES
-    assert [len(split) for split in names.values()] == [64, 16, 20]
     assert [len(split) for split in dataset.splits.values()] == [128, 32, 40]
     # Stored plane by plane.
     rows = pickle.loads(files["cifar-100-python/train"])[b"data"]
@@ -178,8 +176,7 @@ def test_drawings_of_omniglot_are_black_on_white_in_two_published_zips(tmp_path)
     dataset = open_dataset(tmp_path)
     assert classes(dataset) == OMNIGLOT
     image = np.asarray(dataset.splits["base"].images[0].read())
-    assert image.shape == (105, 105, 3)
-    assert np.unique(image).tolist() == [0, 255]
+    assert (image.shape, np.unique(image).tolist()) == ((105, 105, 3), [0, 255])
     assert image.mean() > 200
 
 
@@ -215,28 +212,22 @@ def lists_of_cub(**lists):
 REFUSED = {
     "miniimagenet": [
         ({"a.txt": b"x"}, "is not in the layout miniimagenet: give a folder or archive with train, val"),
-        (ravi_lists(), "is not in the layout"),
         (without(ravi_images() | ravi_lists(), "images/n018556720.jpg"), "lacks 1 of the 8 .* first 'n018556720.jpg'"),
         (ravi_images() | {"train.csv": b"name;class\n"}, "train.csv is not a valid list of 'filename,label' lines"),
         (ravi_images() | {"train.csv": b"filename,label\na,b,c\n"}, "train.csv is not a valid list"),
         (cache(class_dict={"a": [0, 1], "b": [1, 2]}), "lists images twice"),
         (cache(class_dict={"a": [0, 4]}), "not exactly the 4"),
         (cache(class_dict={"a": [0, -1]}), "not exactly the 4"),
-        (cache(class_dict={"a": []}), "1 classes without images, 'a' first"),
         (cache(class_dict={"a": ["x"]}), "numbers of images that are not integers"),
         (cache(class_dict=[1]), "not a valid cache of miniImageNet"),
         (cache(image_data=np.zeros((4, 84, 84))), "float64 .* instead of uint8"),
-        (cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) instead of"),
         (cache(image_data=Runs()), "eval.*nothing of it was run"),
         ({"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "cache-val.pkl is not .* .KeyError 'image_data'"),
-        ({"mini-imagenet-cache-val.pkl": b""}, "empty"),
     ],
     "tieredimagenet": [
-        ({"a.txt": b"x"}, "is not in the layout tieredimagenet: give"),
         (without(tiered_arrays(), "val_labels.pkl"), "images of split 'val' and no val_labels.pkl"),
         (tiered_arrays() | {"train_labels.pkl": tiered_labels("train", each=2)}, "6 images, and train_labels.pkl 4"),
         (tiered_arrays(lambda file, images: np.savez(file, X=images)), "no array 'images'"),
-        (tiered_arrays(lambda file, images: np.savez(file, images=images / 255)), "float64"),
         (tiered(labels={"label_specific": [0], "label_specific_str": []}), "not among its 0 classes"),
         (tiered(images_png=[1, 2]), "it is no list of PNG files"),
         (tiered(images_png={}), "train_images_png.pkl is not a valid file of images"),
@@ -246,12 +237,10 @@ REFUSED = {
         (class_folders(), "with images/ and images.txt, image_class_labels.txt, classes.txt"),
         (without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"), "lacks 1 of the 16 images in its lists, first"),
         (lists_of_cub(image_class_labels=b"1 1\n"), "has no class for image"),
-        (lists_of_cub(image_class_labels=b"1 x\n"), "no class for image|not a valid list"),
         (lists_of_cub(classes=b"x y\n"), "classes.txt is not a valid list of numbers"),
         (lists_of_cub(classes=b"1 y\n1 z\n"), "a number twice"),
         (lists_of_cub(classes=b"\xff\xfe"), "not a list in UTF-8"),
         (lists_of_cub(classes=b"1" * 5000 + b" y\n"), "classes.txt is not a valid list of numbers"),
-        (lists_of_cub(classes=cub(prefix="")["classes.txt"] + b"9 009.Bird_8\n"), "without images, '009.Bird_8' first"),
     ],
     "cifar-fs": [
         (class_folders(), "is not in the layout cifar-fs: give .* data/class/image.png"),
@@ -259,7 +248,6 @@ REFUSED = {
         (cifar_folders("") | {"splits/bertinetto/val.txt": b"otter\nunicorn\n"}, "of 1 classes .*, 'unicorn' first"),
         (cifar_folders("") | {"splits/bertinetto/val.txt": b"apple\n"}, "in both 'base' and 'val', 'apple' first"),
         (cifar(fine_labels=[0], data=np.zeros((1, 5), np.uint8)), "train is not a valid file .*cannot reshape"),
-        (cifar(fine_labels=[0], data=np.zeros((1, 3072))), "float64 .* instead of uint8"),
         (cifar(fine_labels=[100], data=np.zeros((1, 3072), np.uint8)), "labels beyond its 100 classes"),
     ],
     "omniglot": [
@@ -268,7 +256,6 @@ REFUSED = {
             omniglot() | {"images_background/Greek/x.png": b"x"},
             "'Greek/x.png' outside the folders of classes: download",
         ),
-        (omniglot() | {"images_background/Greek/character03/x.txt": b"x"}, "without images, 'Greek/character03' first"),
     ],
 }
 
@@ -290,7 +277,6 @@ def test_a_dataset_is_the_same_whenever_it_is_opened(tmp_path):
     folder = write_files(tmp_path, omniglot())
     one, two = (open_dataset(folder).splits["base"] for _ in range(2))
     assert one.fingerprint() == two.fingerprint()
-    assert [image.name for image in one.images] == [image.name for image in two.images]
     (folder / "images_background/Greek/character01/extra.png").write_bytes(b"x")
     assert open_dataset(folder).splits["base"].fingerprint() != one.fingerprint()
 
