@@ -29,16 +29,6 @@ def test_base_and_novel_classes_do_not_overlap(name, classes, samples, width, wa
     assert (Path(embedded.__file__).parent / f"{name}.safetensors").stat().st_size < 3.2e6
 
 
-def test_banking77_holds_the_rows_of_its_source():
-    source = np.load(real_data("banking77/features.npz"), allow_pickle=False)
-    bank = load_bank("banking77")
-    intents = np.random.default_rng(0).permutation(np.unique(source["y"]))
-    assert set(bank.base.names) == set(intents[:47])
-    name = bank.y_novel[0]
-    expected = source["X"][source["y"] == name][:40].astype(np.float32)
-    assert np.array_equal(bank.X_novel[bank.y_novel == name], expected)
-
-
 def test_omniglot_has_the_characters_of_the_archive_and_no_alphabet_twice():
     bank = load_bank("omniglot")
     alphabets = [{str(name).split("/")[0] for name in names} for names in (bank.base.names, bank.y_novel)]

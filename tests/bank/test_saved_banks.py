@@ -12,7 +12,6 @@ import pytest
 from bank_file_examples import HOW, STATISTICS, arrays_of, backing, features, probabilities, saved, task
 from sklearn.base import clone
 
-from bounded import at_most
 from conftest import make_bank
 from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses, HOTClassifier
@@ -153,16 +152,6 @@ def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
         assert type(array) is np.ndarray
     with pytest.raises(ValueError, match="read-only"):
         loaded.samples[0, 0] = 1.0
-
-
-def test_loading_takes_no_memory_for_the_samples(tmp_path):
-    X = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
-    bank = BaseClasses.from_samples(X, np.arange(len(X)) % 40)
-    bank.prepare(plain_space(n_components=5))
-    bank.save(tmp_path / "one.bank")
-    with at_most(X.nbytes / 4):
-        loaded = BaseClasses.load(tmp_path / "one.bank")
-    assert loaded.samples.nbytes == X.nbytes
 
 
 @pytest.mark.parametrize("file", ["bank.json", "samples.safetensors", "space-0.safetensors", "names"])

@@ -44,15 +44,6 @@ def test_means_and_covariances_are_those_of_each_class_and_one_sample_borrows_th
         np.testing.assert_allclose(class_covariances(bank.samples, bank.counts)[b], expected, rtol=1e-10, atol=1e-14)
 
 
-def test_where_all_classes_have_one_sample_they_share_the_covariance_of_all():
-    X = np.random.default_rng(0).normal(size=(5, 3))
-    np.testing.assert_allclose(class_covariances(X, np.ones(5, int)), np.tile(np.cov(X.T), (5, 1, 1)), rtol=1e-10)
-    np.testing.assert_array_equal(class_covariances(X[:1], np.ones(1, int)), np.zeros((1, 3, 3)))
-    prepared = BaseClasses.from_samples(X[:1], ["a"]).prepare(plain_space())
-    np.testing.assert_array_equal(prepared.spectrum, np.zeros(3))
-    np.testing.assert_allclose(np.linalg.norm(prepared.means), 1)
-
-
 def test_single_precision_samples_are_summed_in_double_precision():
     # 16 significant bits of deviation on an offset of 2**12: float32 holds the samples exactly, and float32
     # sums of twenty thousand squares or even of the samples would lose the fourth digit.

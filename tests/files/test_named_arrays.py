@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
+from children import no_child  # noqa: F401
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features, read_features
-from hotshot.files.named_arrays import features_from_classes
 
 X = np.arange(12.0).reshape(4, 3)
 WORDS = np.array(["b", "a", "b", "c"])
 CODES = np.array([1, 0, 1, 2])
 NAMES = np.array(["a", "b", "c"])
 STACK = np.arange(24.0).reshape(2, 3, 4)
+
+
+def save_torch(path, arrays):
+    torch = pytest.importorskip("torch")
+    native = {name: np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for name, x in arrays.items()}
+    torch.save({name: x.tolist() if x.dtype.kind in "US" else torch.tensor(x) for name, x in native.items()}, path)
+
+
+def save_hdf5(path, arrays):
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        for name, x in arrays.items():
+            file[name] = x.astype(object) if x.dtype.kind == "U" else x
+
+
+# Files that hold arrays by name, and types of numbers that they have.
+CARRIERS = {
+    "npz": (lambda path, arrays: np.savez(path, **arrays), "? u1 <i2 >i4 <u8 <f2 >f4 <f8"),
+    "plk": (lambda path, arrays: path.write_bytes(pickle.dumps(arrays, 2)), "? u1 <i2 >i4 <u8 <f2 >f4 <f8"),
+    "pt": (save_torch, "? u1 <i2 <i8 <f2 <f4"),
+    "mat": (savemat, "u1 <i8 <f4"),
+    "h5": (save_hdf5, "? u1 <i2 >i4 <u8 <f2 >f4 <f8"),
+}
+
+
+def carried(folder, kind, arrays):
+    """A file of some kind with these arrays."""
+    path = folder / f"features.{kind}"
+    CARRIERS[kind][0](path, {name: np.asarray(x) for name, x in arrays.items()})
+    return path
 
 
 @pytest.fixture
@@ -38,17 +69,16 @@ def save(tmp_path):
         pytest.param({"X": X, "y": CODES, "class_names": NAMES}, id="codes and names"),
         pytest.param({"X": X, "y": CODES + 1, "names": NAMES}, id="codes from 1"),
         pytest.param({"X": X, "classes": WORDS}, id="classes per sample"),
-        pytest.param({"X": X, "y": WORDS[None, :]}, id="row of labels"),
         pytest.param({"X": X, "y": WORDS.astype("S")}, id="bytes"),
         pytest.param({"X_base": X, "y_base": WORDS}, id="one part"),
-        pytest.param({"base/features": X, "base/labels": WORDS}, id="one part with a slash"),
         pytest.param({"X": X, "y": WORDS, "scale": np.float32(1), "ids": np.arange(4)}, id="others beside"),
         pytest.param({"X": X, "y": WORDS, "tokens": STACK}, id="three dimensions beside"),
         pytest.param({"X": X.astype(">f8"), "y": WORDS}, id="big-endian"),
     ],
 )  # fmt: skip
-def test_layouts_of_features_and_labels(save, arrays):
-    found = read_features(save(**arrays))
+@pytest.mark.parametrize("kind", CARRIERS)
+def test_layouts_of_features_and_labels(tmp_path, kind, arrays):
+    found = read_features(carried(tmp_path, kind, arrays))
     np.testing.assert_array_equal(found.X, X)
     assert found.X.dtype == np.float64
     assert found.X.dtype.isnative
@@ -66,8 +96,9 @@ def test_layouts_of_features_and_labels(save, arrays):
         ({"X": np.asfortranarray(STACK), "names": NAMES[:2]}, ["a"] * 3 + ["b"] * 3),
     ],
 )
-def test_arrays_of_classes_samples_features(save, arrays, labels):
-    found = read_features(save(**arrays))
+@pytest.mark.parametrize("kind", CARRIERS)
+def test_arrays_of_classes_samples_features(tmp_path, kind, arrays, labels):
+    found = read_features(carried(tmp_path, kind, arrays))
     np.testing.assert_array_equal(found.X, STACK.reshape(6, 4))
     assert found.y.tolist() == labels
 
@@ -78,9 +109,24 @@ def test_one_array_per_class_in_the_order_of_the_file(save):
     assert found.y.tolist() == ["wren"] * 3 + ["kite"]
 
 
-def test_parts_are_chosen_by_name_or_path(save):
-    path = save(X_base=X, y_base=WORDS, X_novel=2 * X, y_novel=CODES)
-    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one.*features\.npz:base"):
+@pytest.mark.parametrize(("kind", "dtype"), [(kind, x) for kind, (_, types) in CARRIERS.items() for x in types.split()])
+def test_numbers_of_every_type_and_byte_order(tmp_path, kind, dtype):
+    features = (X / 3).astype(dtype)
+    found, y = open_features(carried(tmp_path, kind, {"X": features, "y": CODES[None, :]})).read()
+    np.testing.assert_array_equal(found, features)
+    assert found.dtype == np.dtype(dtype).newbyteorder("=")
+    assert y.tolist() == CODES.tolist()
+
+
+def test_one_part_may_stand_in_a_folder(save):
+    assert read_features(save(**{"base/features": X, "base/labels": WORDS})).y.tolist() == WORDS.tolist()
+
+
+@pytest.mark.parametrize("kind", CARRIERS)
+def test_parts_are_chosen_by_name_or_path(tmp_path, kind):
+    path = carried(tmp_path, kind, {"X_base": X, "y_base": WORDS, "X_novel": 2 * X, "y_novel": CODES})
+    message = rf"several sets of samples, 'base', 'novel': choose one.*features\.{kind}:base"
+    with pytest.raises(InputError, match=message):
         read_features(path)
     for found in (read_features(path, part="novel"), read_features(f"{path}:novel")):
         np.testing.assert_array_equal(found.X, 2 * X)
@@ -132,25 +178,6 @@ def test_stacks_are_parts(save):
 def test_ambiguous_arrays_are_one_sentence(save, arrays, message):
     with pytest.raises(InputError, match=message):
         read_features(save(**arrays))
-
-
-@pytest.mark.parametrize(
-    ("classes", "message"),
-    [
-        ({"a": [[1.0]], 1: [[1.0]]}, "different or unknown types"),
-        ({None: [[1.0]]}, "different or unknown types"),
-        ({"a": []}, "no samples in class 'a'"),
-        ({"a": [[1.0], [1.0, 2.0]]}, "different shapes in class 'a'"),
-        ({"a": [[1.0]], "b": [[1.0, 2.0]]}, "1 features in class 'a' and 2 in class 'b'"),
-        ({"a": [1.0, 2.0]}, r"\(2,\).*in class 'a'"),
-        ({"a": [["x"]]}, "store numbers"),
-        ({"a\0": [[1.0]], "a": [[1.0]]}, "NUL"),
-        ({2**70: [[1.0]]}, "more than 64 bits"),
-    ],
-)
-def test_classes_that_are_not_features_are_one_sentence(tmp_path, classes, message):
-    with pytest.raises(InputError, match=message):
-        features_from_classes(classes, tmp_path / "features.plk")
 
 
 def test_long_names_in_sentences_are_cut(save):

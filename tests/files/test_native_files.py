@@ -28,13 +28,8 @@ def test_the_header_describes_the_features(path):
     write_features(path, (X, ["b", "a", "b", "b"]), about={"extractor": "DINO"})
     file = map_tensors(path)
     header = json.loads(file.metadata["hotshot"])
-    assert header == {
-        "format": "hotshot features 1",
-        "classes": ["b", "a"],
-        "label_type": "str",
-        "counts": [3, 1],
-        "extractor": "DINO",
-    }
+    stated = {"classes": ["b", "a"], "label_type": "str", "counts": [3, 1], "extractor": "DINO"}
+    assert header == {"format": "hotshot features 1", **stated}
     assert file.tensors["y"].tolist() == [0, 1, 0, 0]
 
 

@@ -108,12 +108,3 @@ def test_batches_are_the_whole_in_pieces(tmp_path, suffix):
         assert [len(part) for part, _ in batches[:-1]] == [rows] * (len(batches) - 1)
         np.testing.assert_array_equal(np.concatenate([part for part, _ in batches]), X)
         np.testing.assert_array_equal(np.concatenate([part for _, part in batches]), y)
-
-
-@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet"])
-def test_the_header_is_kept_with_the_features(tmp_path, suffix):
-    path = tmp_path / f"features{suffix}"
-    about = {"extractor": "DINO é", "transform": None, "source": {"name": "a", "bytes": 2**40}}
-    write_features(path, (np.eye(2), ["a", "b"]), about=about)
-    found = read_features(path).about
-    assert found == about

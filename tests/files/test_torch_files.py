@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-import subprocess
-import sys
 import zipfile
 from collections import defaultdict
 from importlib.metadata import PackageNotFoundError
@@ -46,7 +44,6 @@ def check(got, features=X, labels=LABELS):
 
 
 LAYOUTS = {
-    "names": {"features": X, "labels": Y},
     "text": {"X": X, "y": Y.tolist(), "extractor": "wrn"},
     "pair": (X, Y),
     "classes": {3: X[:3], 7: X[3:5], 9: X[5:]},
@@ -60,12 +57,6 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(read, layout):
     check(read(LAYOUTS[layout]))
-
-
-@pytest.mark.parametrize("name", ["float64", "float16", "int64", "uint8", "bool"])
-def test_numbers_of_every_type(read, name):
-    features = (10 * X.abs()).to(getattr(torch, name))
-    check(read({"X": features, "y": Y}), features)
 
 
 def test_brain_floats_become_single_floats_of_the_same_value(read):
@@ -82,22 +73,6 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_are_read_as_what_they_show(read, view):
     check(read({"X": VIEWS[view], "y": Y}), VIEWS[view].contiguous())
-
-
-def test_parts_are_chosen_by_key(read):
-    value = {"base": {"X": X, "y": Y}, "novel": {1: X[:2]}}
-    check(read(value, "base"))
-    check(read(value, "novel"), X[:2], [1, 1])
-    with pytest.raises(InputError, match="several sets of samples, 'base', 'novel'"):
-        read(value)
-
-
-def test_a_file_packed_again_with_compression_is_read(tmp_path):
-    torch.save({"X": X, "y": Y}, tmp_path / "a.pt")
-    with zipfile.ZipFile(tmp_path / "a.pt") as old, zipfile.ZipFile(tmp_path / "b.pt", "w", 8) as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name))
-    check(open_torch(tmp_path / "b.pt").read())
 
 
 # --- what is wrong with a file, in one sentence
@@ -155,13 +130,10 @@ def test_without_a_torch_that_is_safe_the_remedy_is_named(tmp_path, monkeypatch,
 
 
 @pytest.mark.usefixtures("real_child")
-def test_only_the_child_imports_torch(tmp_path):
+def test_this_process_never_loads_with_torch(tmp_path, monkeypatch):
     torch.save({"X": X, "y": Y}, tmp_path / "a.pt")
-    code = (
-        "import sys; from hotshot.files.child_readers import open_torch; "
-        f"open_torch({str(tmp_path / 'a.pt')!r}).read(); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    monkeypatch.setattr(torch, "load", None)
+    check(open_torch(tmp_path / "a.pt").read())
 
 
 def test_flags_that_a_file_gives_a_type_are_ignored(tmp_path):
@@ -230,20 +202,19 @@ def test_tensors_that_lie_are_refused(tmp_path, lies):
     assert str(caught.value).isprintable()
 
 
-def test_a_bomb_is_not_unpacked(tmp_path):
-    """A member that says it unpacks to a gigabyte is not even tried."""
-    path = archive(tmp_path, {"a/data.pkl": tensor_pickle(), "a/data/0": bytes(1000)}, zipfile.ZIP_DEFLATED)
-    data = path.read_bytes()
-    path.write_bytes(data.replace(struct.pack("<I", 1000), struct.pack("<I", 2**30)))
-    with pytest.raises(InputError, match=r"1\.07 GB, but a file of .* may unpack to at most 268 MB"):
-        open_torch(path)
-
-
-@pytest.mark.parametrize("told", [24, 100_000])
-def test_a_member_of_another_size_than_announced_is_refused(tmp_path, told):
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (24, "another checksum|not a valid torch file"),
+        (100_000, "another checksum|not a valid torch file"),
+        # A bomb is not even tried.
+        (2**30, r"1\.07 GB, but a file of .* may unpack to at most 268 MB"),
+    ],
+)
+def test_a_member_of_another_size_than_announced_is_refused(tmp_path, told, message):
     path = archive(tmp_path, {"a/data.pkl": tensor_pickle(), "a/data/0": bytes(1000)}, zipfile.ZIP_DEFLATED)
     data = path.read_bytes()
     assert data.count(struct.pack("<I", 1000)) == 2
     path.write_bytes(data.replace(struct.pack("<I", 1000), struct.pack("<I", told)))
-    with pytest.raises(InputError, match=r"another checksum|not a valid torch file"):
+    with pytest.raises(InputError, match=message):
         open_torch(path)

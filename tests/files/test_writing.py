@@ -29,7 +29,7 @@ def test_features_are_rounded_to_the_type_asked_for(tmp_path, suffix, dtype):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@pytest.mark.parametrize(("value", "dtype"), [(70_000.0, "float16"), (-1e6, "float16"), (1e39, "float32")])
+@pytest.mark.parametrize(("value", "dtype"), [(-70_000.0, "float16"), (1e39, "float32")])
 def test_numbers_too_large_for_a_type_are_an_error_and_no_infinity(tmp_path, suffix, value, dtype):
     source = np.ones((3, 2))
     source[1, 1] = value
