@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank
-from hotshot.bank import BaseClasses, class_covariances, class_means, classifier_weights, pooled_covariance
+from hotshot.bank import BaseClasses, class_covariances, class_means, classifier_weights
 from hotshot.bank.space import LEAST_AXES, FeatureTransform, Space, choose_power, power_transform
 from hotshot.errors import InputError, ParameterError
 
@@ -31,17 +31,6 @@ def pooled(x, labels):
 
 
 # --- statistics -------------------------------------------------------------------------------------------
-
-
-def test_means_and_covariances_are_those_of_each_class_and_one_sample_borrows_the_pooled_covariance():
-    bank = ragged_bank()
-    got = pooled_covariance(bank.samples, bank.counts)
-    np.testing.assert_allclose(got, pooled(bank.samples, bank.labels), rtol=1e-10, atol=1e-14)
-    for b, size in enumerate(RAGGED):
-        members = bank.samples[bank.labels == b]
-        expected = np.cov(members.T) if size > 1 else pooled(bank.samples, bank.labels)
-        np.testing.assert_allclose(bank.means[b], np.mean(members, axis=0), rtol=1e-12)
-        np.testing.assert_allclose(class_covariances(bank.samples, bank.counts)[b], expected, rtol=1e-10, atol=1e-14)
 
 
 def test_single_precision_samples_are_summed_in_double_precision():

@@ -52,13 +52,10 @@ lazy = nn.Sequential(nn.Flatten(), nn.LazyLinear(5))
 dropping = nn.Sequential(nn.Flatten(), nn.Dropout(0.5))
 pair = Odd(lambda x: (x, x))
 tokens = Odd(lambda x: x.flatten(2))
-empty = Odd(lambda x: x[:, :0, 0, 0])
 squeezed = Odd(lambda x: x.mean(dim=(2, 3)).squeeze(0))
 one_row = Odd(lambda x: x.reshape(1, -1))
 large = Odd(lambda x: x[:, :, 50])
-raising = Odd(lambda x: 1 / 0)
 ending = Odd(lambda x: sys.exit(3))
-coded = Odd(lambda x: int("\\x1b[31m"))
 numbers = {"a": 1}
 
 

@@ -52,12 +52,7 @@ def carried(folder, kind, arrays):
 
 @pytest.fixture
 def save(tmp_path):
-    def saved(**arrays):
-        path = tmp_path / "features.npz"
-        np.savez(path, **arrays)
-        return path
-
-    return saved
+    return lambda **arrays: carried(tmp_path, "npz", arrays)
 
 
 @pytest.mark.parametrize(

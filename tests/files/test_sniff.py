@@ -6,7 +6,6 @@ import bz2
 import gzip
 import io
 import lzma
-import tarfile
 import zipfile
 
 import numpy as np
@@ -20,13 +19,6 @@ from hotshot.files.opening import FORMATS, sniff
 def npz():
     file = io.BytesIO()
     np.savez(file, X=np.eye(2), y=["a", "b"])
-    return file.getvalue()
-
-
-def tar():
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("features.npz"), io.BytesIO())
     return file.getvalue()
 
 
@@ -70,7 +62,6 @@ NOISE = {
     "random": np.random.default_rng(0).bytes(900),
     "bzip2": bz2.compress(npz()),
     "xz": lzma.compress(npz()),
-    "tar": tar(),
     "PDF": b"%PDF-1.7\n",
     "PNG": b"\x89PNG\r\n\x1a\n" + bytes(20),
     "UTF-16": "label,a\n".encode("utf-16"),

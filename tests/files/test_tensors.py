@@ -45,7 +45,7 @@ def entry(shape=(2,), offsets=(0, 8), dtype="F32", **more):
 
 
 @given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4), metadata=st.dictionaries(NAMES, NAMES, max_size=3))
-def test_the_library_reads_what_is_written(tmp_path_factory, tensors, metadata):
+def test_the_library_reads_what_is_written_and_the_other_way_round(tmp_path_factory, tensors, metadata):
     path = tmp_path_factory.mktemp("t") / "file.safetensors"
     write_tensors(path, tensors, metadata)
     with safe_open(path, framework="numpy") as file:
@@ -53,11 +53,6 @@ def test_the_library_reads_what_is_written(tmp_path_factory, tensors, metadata):
         assert (file.metadata() or {}) == metadata
         for name, tensor in tensors.items():
             assert same(file.get_tensor(name), tensor)
-
-
-@given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4), metadata=st.dictionaries(NAMES, NAMES, max_size=3))
-def test_files_of_the_safetensors_library_are_read(tmp_path_factory, tensors, metadata):
-    path = tmp_path_factory.mktemp("t") / "file.safetensors"
     safetensors.numpy.save_file(tensors, path, metadata or None)
     file = map_tensors(path)
     assert set(file.tensors) == set(tensors)
