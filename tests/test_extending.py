@@ -80,6 +80,10 @@ def test_a_head_is_a_function_and_a_line(monkeypatch):
     model = HOTClassifier(BANK, head="nearest-mean").fit(SUPPORT, LABELS)
     distances = np.linalg.norm(model.transform_(X)[:, None] - model.calibrated_means_, axis=2)
     assert np.array_equal(model.predict(X), model.classes_[distances.argmin(axis=1)])
+    # Without slopes the parts of a gap are not known.
+    (reason,) = model.explain(X[:1]).reasons
+    assert (reason.is_split, reason.own, reason.lent, reason.rest) == (False, 0, 0, reason.gap)
+    assert "logits" not in reason.in_words(numbers=True)
 
 
 def test_a_baseline_is_a_line(monkeypatch):

@@ -17,7 +17,7 @@ from hotshot import BaseClasses, HOTClassifier
 from hotshot.bank.embedded import load_bank
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
-from hotshot.method.heads import HEADS, Head
+from hotshot.method.heads import HEADS
 
 WIDTH = 6
 BANKS = {dtype: ragged_bank(width=WIDTH, dtype=dtype) for dtype in (np.float32, np.float64)}
@@ -118,20 +118,6 @@ def test_examples_explain_the_gap_on_real_features(shots):
         reasons += model.explain(bank.X_novel[drawn.query]).reasons
     assert spearmanr([r.own for r in reasons], [r.gap for r in reasons])[0] > 0.9
     assert np.mean([abs(r.rest) for r in reasons]) < 0.3 * np.mean([r.gap for r in reasons])
-
-
-def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
-    def fit_means(training):
-        means = training.gaussians.means
-        theta = np.concatenate([means, np.zeros_like(means[..., :1])], axis=2)
-        return theta, np.ones(len(means), dtype=bool), None
-
-    monkeypatch.setitem(HEADS, "means", Head(fit_means))
-    X, y, queries = task()
-    for reason in HOTClassifier(BANKS[np.float64], head="means").fit(X, y).explain(queries).reasons:
-        assert not reason.is_split
-        assert (reason.own, reason.lent, reason.rest) == (0, 0, reason.gap)
-        assert "logits" not in reason.in_words(numbers=True)
 
 
 # --- words -----------------------------------------------------------------------------------------------------

@@ -230,15 +230,14 @@ def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
         assert [each.chunk.start for each in second.records().values()] == [1]
 
 
-@pytest.mark.parametrize("after", ["two records", "the last"])
+@pytest.mark.parametrize("after", [2, UNITS])
 @pytest.mark.parametrize("how", ["deleted", "moved", "made anew"])
 def test_a_run_whose_folder_is_gone_is_not_complete(tmp_path, how, after):
-    seen = 0
+    seen = []
 
     def take_away(record, was_known, total):
-        nonlocal seen
-        seen += 1
-        if seen == (2 if after == "two records" else UNITS):
+        seen.append(record)
+        if len(seen) == after:
             (tmp_path / "run").rename(tmp_path / "elsewhere")
             if how != "moved":
                 shutil.rmtree(tmp_path / "elsewhere")
