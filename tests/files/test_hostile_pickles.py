@@ -257,12 +257,8 @@ def colliding_keys(n):
 
 
 FLOODS = {
-    "lists": b"]" * SIZE,
     "lists in lists": b"]" * (SIZE // 2) + b"a" * (SIZE // 2 - 1) + b".",
     "dictionaries in dictionaries": b"}K\x00" * (SIZE // 4) + b"}" + b"s" * (SIZE // 4) + b".",
-    "marks": b"(" * SIZE,
-    "duplicates": b"N" + b"2" * SIZE + b".",
-    "memo": b"N" + b"\x94" * SIZE + b".",
     "memo, sparse": b"N" + b"".join(b"r" + struct.pack("<I", 5 * i) for i in range(SIZE // 5)) + b".",
     "frames": b"\x95" + bytes(8) + (b"\x95" + bytes(8)) * (SIZE // 9) + b"N.",
     "ordered dictionaries": b"ccollections\nOrderedDict\nq\x000" + b"h\x00)R" * (SIZE // 4) + b".",

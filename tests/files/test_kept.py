@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -19,23 +18,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = ["b", "a", "b", "b"]
 TEXTS = ["", 'so, a "quote"\n', "über 类 😀", "7"]
 IDS = ["a/1.png", "b/2.png", "ü", "0"]
-COLUMNS = {"id": IDS, "text": TEXTS, "thumbnail": [b"\xff\xd8", b"", b"RIFF", b"\0"], "Start (s)": list("0369")}
 ALL = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet"]
-
-
-def as_lists(samples):
-    return {name: list(values) for name, values in samples.columns.items()}
-
-
-def test_the_native_format_stores_all_columns(tmp_path):
-    path = tmp_path / "a.safetensors"
-    write_features(path, Samples(X, Y, COLUMNS))
-    found = read_features(path)
-    assert as_lists(found) == COLUMNS
-    assert (list(found.ids), list(found.texts)) == (IDS, TEXTS)
-    assert as_lists(pickle.loads(pickle.dumps(found))) == COLUMNS
-    write_features(tmp_path / "b.safetensors", open_features(path))
-    assert (tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("rows", [slice(1, 3), slice(3, 9), [3, 1], np.array([1, 1]), [True, True, False, False]])

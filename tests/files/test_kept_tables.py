@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -108,7 +110,9 @@ def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suf
     assert {name: list(values) for name, values in found.columns.items()} == {name: given[name] for name in wanted}
     again = tmp_path / f"again{suffix}"
     write_features(again, open_features(path, labelled=False))
-    assert list(read_features(again, labelled=False).ids) == given["id"]
+    for same in (read_features(again, labelled=False), pickle.loads(pickle.dumps(found))):
+        assert list(same.ids) == given["id"]
+        assert list(same.columns) == list(found.columns)
 
 
 @pytest.mark.parametrize(

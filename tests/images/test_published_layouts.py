@@ -281,18 +281,10 @@ def test_a_dataset_is_the_same_whenever_it_is_opened(tmp_path):
     assert open_dataset(folder).splits["base"].fingerprint() != one.fingerprint()
 
 
-@pytest.mark.parametrize(
-    ("path", "counts", "side"),
-    [
-        ("miniimagenet/val.tar", {"val": (16, 3200)}, 84),
-        ("omniglot/omniglot.tar.xz", {"base": (964, 19280), "novel": (659, 13180)}, 105),
-    ],
-)
-def test_real_data(path, counts, side):
-    dataset = open_dataset(real_data(path))
-    assert dataset.name == path.split("/")[0]
-    assert {name: (len(split.names), len(split)) for name, split in dataset.splits.items()} == counts
-    image = list(dataset.splits.values())[-1].images[0]
-    assert np.asarray(image.read()).shape == (side, side, 3)
-    if side == 84:
-        assert image.name == "val.tar:val/n01855672/n0185567200000003.jpg"
+def test_real_images():
+    dataset = open_dataset(real_data("miniimagenet/val.tar"))
+    assert dataset.name == "miniimagenet"
+    assert {name: (len(split.names), len(split)) for name, split in dataset.splits.items()} == {"val": (16, 3200)}
+    image = dataset.splits["val"].images[0]
+    assert image.name == "val.tar:val/n01855672/n0185567200000003.jpg"
+    assert np.asarray(image.read()).shape == (84, 84, 3)
