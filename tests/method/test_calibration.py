@@ -105,12 +105,13 @@ def test_alpha_is_added_in_the_original_axes(rule, added, mean_rule, n_component
 
 
 def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no_mean():
-    certainties = [prior_certainty(b) for b in (1, 2, 3, 4, 8, 30, 1000)]
+    certainties = [prior_certainty(np.full(b, 10)) for b in (1, 2, 3, 4, 8, 30, 1000)]
     assert certainties[:3] == [0, 0, 0]
     assert np.all(np.diff(certainties[2:]) > 0)
+    assert prior_certainty(np.full(8, 4)) == 0 < prior_certainty(np.full(20, 4))
     # Student's predictive distribution of one more mean: a variance of (1 + 1 / B) (B - 1) / (B - 3).
     means, b = np.random.default_rng(0).standard_t(8 - 1, size=2_000_000) * np.sqrt(1 + 1 / 8), 8
-    assert means.var() * prior_certainty(b) == pytest.approx(1, rel=0.05)
+    assert means.var() * prior_certainty(np.full(b, 10)) == pytest.approx(1, rel=0.05)
     base = BaseClasses.from_samples(np.random.default_rng(1).normal(size=(30, 6)), np.repeat(np.arange(3), 10))
     base = base.prepare(plain_space())
     targets, labels = random_tasks(base, n_tasks=1, shots=(1, 2))

@@ -15,6 +15,7 @@ import numpy as np
 
 from hotshot.arrays import one_hot
 from hotshot.bank import PreparedBase
+from hotshot.bank.space import LEAST_TO_CHOOSE
 from hotshot.method import Method
 from hotshot.method.transfer import neighbours
 from hotshot.model.two_covariances import shrinkage, two_covariances
@@ -23,6 +24,8 @@ from hotshot.model.two_covariances import shrinkage, two_covariances
 PRIOR_SHARE = 0.7
 # Share of direction-dependent shrinkage in the posterior rule; the rest is that of the "mix" rule.
 POSTERIOR_SHARE = 0.75
+# Fewer base classes, with usually fewer samples each, lend no mean.
+FEW_CLASSES, FEW_SAMPLES = LEAST_TO_CHOOSE, 5
 # Whether alpha is added to every entry of the covariances of the raw features, or to their diagonal.
 ALPHA_RULES = ("entries", "diagonal")
 
@@ -71,7 +74,7 @@ def mix_rule(
     share: Any = method.mix
     if share == "auto":
         # The share of base classes of certainty q falls with the number of shots K: 0.7 q / (0.7 q + 0.3 K).
-        certainty = PRIOR_SHARE * prior_certainty(len(base.means))
+        certainty = PRIOR_SHARE * prior_certainty(base.counts)
         share = certainty / (certainty + (1 - PRIOR_SHARE) * shots)
     share = np.asarray(share, dtype=targets.dtype)[..., None]
     return np.asarray(share * lent + (1 - share) * targets)
@@ -94,7 +97,7 @@ def posterior_rule(
     shrinkage of all directions in the "mix" rule; S_w is shrunk to its trace by ``within``. S_b is divided by
     ``prior_certainty``.
     """
-    two, certainty = two_covariances(base, within), prior_certainty(len(base.means))
+    two, certainty = two_covariances(base, within), prior_certainty(base.counts)
     towards = shrinkage(two.ratios, shots, certainty) if certainty else 1.0
     shrunk = two.restored(two.rotated(targets - lent) * towards)
     return np.asarray(share * (lent + shrunk) + (1 - share) * mix_rule(base, lent, targets, shots, method))
@@ -133,15 +136,20 @@ MEAN_RULES = {
 }
 
 
-def prior_certainty(n_classes: int) -> float:
+def prior_certainty(counts: np.ndarray) -> float:
     r"""Variance between classes, over that of a new class mean if it is estimated from B base classes.
 
     .. math::
         q = \frac{B (B - 3)}{(B + 1) (B - 1)}
 
     from Student's t distribution of B - 1 degrees of freedom; zero up to three classes, for which it has no variance.
+    It is also zero for few classes of few samples, ``counts`` (B,): these are as uncertain as new classes, and means
+    that are drawn to theirs would take their samples.
     """
-    return max(0.0, n_classes * (n_classes - 3) / (n_classes**2 - 1)) if n_classes > 1 else 0.0
+    n_classes = len(counts)
+    if n_classes <= 3 or (n_classes < FEW_CLASSES and np.median(counts) < FEW_SAMPLES):
+        return 0.0
+    return n_classes * (n_classes - 3) / (n_classes**2 - 1)
 
 
 def class_targets(support: np.ndarray, labels: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -266,9 +266,10 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
 
     Old classes lose at most a share ``base_loss`` of their samples. Within it, the shift favours new classes until each
     takes one of ``LARGEST_SHARES`` of the samples of one class, the second if new classes are ``underrated``. The loss
-    is measured on held-out samples of the old classes that were predicted correctly.
+    is measured on held-out samples of the old classes that were predicted correctly. Where one of them is more than
+    ``base_loss``, unless that is 0, they are too few to show anything.
     """
-    if base_loss is None or not len(old.held_out):
+    if base_loss is None or not len(old.labels) or 0 < base_loss * len(old.labels) < 1:
         return 0.0
     before = old.held_out_logits
     right = before.argmax(axis=1) == old.labels
@@ -279,6 +280,4 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
         return LARGEST_SHIFT if lost >= len(gaps) else min(LARGEST_SHIFT, -float(gaps[lost]))
 
     favoured = min(base_loss, LARGEST_SHARES[underrated] * len(new) / len(old.theta))
-    # If one held-out sample is more than the limit, nothing shows how far to go.
-    in_favour = largest_shift(favoured) if base_loss * len(old.labels) >= 1 else 0.0
-    return min(largest_shift(base_loss), max(0.0, in_favour))
+    return min(largest_shift(base_loss), max(0.0, largest_shift(favoured)))
