@@ -26,10 +26,9 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -41,9 +40,9 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from PIL import Image
 
 from benchmarks import shared
+from benchmarks.shared import forks, make_images
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.backbones import create, training
 from hotshot.backbones.checkpoints import Recipe, save_checkpoint
@@ -54,8 +53,6 @@ from hotshot.paper import EXPERIMENTS
 from hotshot.report import make_report
 
 SECONDS = 120
-# A killed process loses nothing that it has written, so a folder in memory is enough.
-FAST = Path("/dev/shm")
 # Files that grow in place by design: readers check them line by line, or row by row.
 GROWING = ("journal.jsonl", ".safetensors.part", ".pixels")
 # Imported here, once for all forks.
@@ -77,19 +74,15 @@ def main(
     # Small values, for several batches and short runs.
     encoder.AT_ONCE["images"], training.TASKS = 3, 20
     totals = np.zeros(3, dtype=int)
-    place = FAST if FAST.is_dir() else None
-    with (
-        tempfile.TemporaryDirectory(prefix="hotshot-crash-", dir=place) as root,
-        ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool,
-    ):
-        start, log = Path(root, "start"), Path(root, "log")
+    with forks(jobs) as (pool, root):
+        start, log = root / "start", root / "log"
         start.mkdir()
         if in_fork(prepare, start, log):
             sys.exit(f"The input files cannot be prepared: {last_line(log)}")
         futures = {
-            pool.submit(share, start, Path(root, str(number)))
+            pool.submit(share, start, root / str(number))
             if name == SHARED
-            else pool.submit(crash, name, SCENARIOS[name], start, Path(root, str(number)), most): name
+            else pool.submit(crash, name, SCENARIOS[name], start, root / str(number), most): name
             for number, name in enumerate(chosen)
         }
         for future in as_completed(futures):
@@ -127,10 +120,9 @@ class Operations:
             def write(self, data: Any) -> int:
                 if operations.covers(self.name):
                     operations.unsynced.add(os.fstat(self.fileno()).st_ino)
-                    operations.count("write", self.name)
-                    if operations.reaches_kill("write half", self.name):
-                        super().write(memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)])
-                        kill()
+                half = memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)]
+                operations.count("write", self.name)
+                operations.count("write half", self.name, last=partial(super().write, half))
                 return super().write(data)
 
             def truncate(self, size: int | None = None) -> int:
@@ -191,22 +183,19 @@ class Operations:
             if any(file.stat().st_ino in self.unsynced for file in files):
                 self.findings.add(f"{path.name[:40]} gets its final name before it is on the disk")
 
-    def count(self, kind: str, path: Any) -> None:
-        """Count an operation, and kill this process if it is the chosen one."""
+    def count(self, kind: str, path: Any, last: Callable[[], object] = lambda: None) -> None:
+        """Count an operation; if it is the chosen one, call `last` and end this process at once."""
         if self.busy or not self.covers(path):
             return
-        if self.reaches_kill(kind, path):
-            kill()
-
-    def reaches_kill(self, kind: str, path: Any) -> bool:
-        """Count an operation; returns whether the process must be killed before it."""
-        with self.unwatched():
-            self.number += 1
-            if self.kill_at is None:
-                name = path if isinstance(path, int) else Path(os.fsdecode(path)).name
-                self.points.append(f"{kind} {name}")
+        self.number += 1
+        if self.kill_at is None:
+            name = path if isinstance(path, int) else Path(os.fsdecode(path)).name
+            self.points.append(f"{kind} {name}")
+            with self.unwatched():
                 self.record_contents()
-            return self.number == self.kill_at
+        elif self.number == self.kill_at:
+            last()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def record_contents(self) -> None:
         """Record the present content of every file under a final name."""
@@ -239,11 +228,6 @@ class Operations:
             contents = {name: sorted(digests) for name, digests in self.contents.items()}
         facts = {"points": self.points, "contents": contents, "findings": sorted(self.findings)}
         return {**facts, "modules": sorted(sys.modules)}
-
-
-def kill() -> None:
-    """End this process at once."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def final_files(folder: Path) -> dict[str, Path]:
@@ -322,12 +306,7 @@ def prepare() -> None:
         BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
     BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
     fitted(1).save("one.model")
-    rng = np.random.default_rng(0)
-    for name in ("train/a", "train/b", "val/c", "val/d", "test/e", "test/f"):
-        Path("pictures", name).mkdir(parents=True)
-        for number in range(4):
-            pixels = rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)
-            Image.fromarray(pixels).save(Path("pictures", name, f"{number}.png"))
+    make_images(Path("pictures"), {"train": "ab", "val": "cd", "test": "ef"})
     torch.manual_seed(0)
     recipe = Recipe(options={"filters": 2}, size=16, epochs=1)
     about = {"recipe": recipe.as_json(), "names": ["a", "b"], "width": 2, "history": [{"validation": None}]}

@@ -7,10 +7,9 @@ the machine; scikit-learn's logistic regression on the same support is fitted be
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.shared import median_seconds, say, show, synthetic, timed
@@ -25,8 +24,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def main(shrink: Annotated[int, typer.Option(help="Divisor of B, J and V, for a quick trial.")] = 1) -> None:
-    base, X, labels = synthetic(64 // shrink, 600 // shrink, 640 // shrink, seed=0, novel=(20, 20), decay=0.5)
+def main() -> None:
+    base, X, labels = synthetic(64, 600, 640, seed=0, novel=(20, 20), decay=0.5)
     places = np.arange(len(labels)) % 20
     _, seconds = timed(lambda: HOTClassifier(base).fit(X[places == 0], labels[places == 0]))
     sizes = f"B={len(base.names)}, J={base.counts[0]}, V={base.n_features}"

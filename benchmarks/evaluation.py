@@ -12,10 +12,9 @@ import os
 import platform
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_limits
 
@@ -27,6 +26,8 @@ from hotshot.evaluation.tasks import Episodes
 
 CORES = os.cpu_count() or 1
 WAYS, QUERIES = 5, 15
+# With the default, with all axes and with sampled heads; of the reference, by number of shots.
+TASKS, REFERENCE_TASKS = (2000, 400, 40), {1: 3, 5: 2}
 ARRANGED = "H-OT, Sinkhorn loop rearranged for NumPy"
 PROCEDURES: dict[str, Callable[..., np.ndarray]] = {
     "H-OT": reference.hierarchical_transport,
@@ -37,19 +38,10 @@ PROCEDURES: dict[str, Callable[..., np.ndarray]] = {
 Timing = tuple[float, np.ndarray]
 
 
-def main(
-    tasks: Annotated[tuple[int, int, int], typer.Option(help="Of hotshot: default, all axes, sampled heads.")] = (
-        2000,
-        400,
-        40,
-    ),
-    reference_tasks: Annotated[tuple[int, int], typer.Option(help="Of the reference: one and five shots.")] = (3, 2),
-    shrink: Annotated[int, typer.Option(help="Divisor of B, J and V, for a quick trial.")] = 1,
-    seed: Seed = 0,
-) -> None:
-    data = synthetic(max(4, 64 // shrink), max(8, 600 // shrink), max(16, 640 // shrink), seed)
+def main(seed: Seed = 0) -> None:
+    data = synthetic(64, 600, 640, seed)
     base, X, y = data
-    default, all_axes, sampled = tasks
+    default, all_axes, sampled = TASKS
     models: dict[str, tuple[Any, int, str]] = {
         "H-OT, default": (HOTClassifier(base), default, "H-OT"),
         "H-OT, all axes": (HOTClassifier(base, n_components=None), all_axes, "H-OT"),
@@ -67,7 +59,7 @@ def main(
         f"{seed}. B={len(base.names)}, J={base.counts[0]}, V={base.n_features}; the default keeps "
         f"{models['H-OT, default'][0].coef_.shape[1]} axes. Seconds to prepare the bank: {'; '.join(preparation)}."
     )
-    for shots, n_reference in zip((1, 5), reference_tasks, strict=True):
+    for shots, n_reference in REFERENCE_TASKS.items():
         rows: list[tuple[Cell, ...]] = []
         theirs: dict[str, float] = {}
         for family, procedure in PROCEDURES.items():

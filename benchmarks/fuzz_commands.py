@@ -25,15 +25,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from benchmarks.shared import Seed, in_fork, printed, say
+from benchmarks.fuzz_files import changed
+from benchmarks.shared import Seed, forks, in_fork, make_images, printed, say
 
 SECONDS, CPU_SECONDS = 90, 60
 MEMORY, LARGEST_FILE, MOST_PROCESSES = 3 * 2**30, 2**28, 300
@@ -111,24 +110,23 @@ def main(
 ) -> None:
     codes: Counter[int] = Counter()
     findings: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-commands-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
+    # On the disk: a folder in memory may refuse devices.
+    with forks(jobs, place=None) as (pool, root):
         warm_up(root)
         if only is not None:
             print(json.dumps(test(root, seed, float("inf"), only), indent=1))
             return
         until = time.monotonic() + seconds
-        with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-            for number, result in enumerate(pool.map(partial(test, root, seed, until), range(cases))):
-                if result is None:
-                    break
-                codes[result["code"]] += 1
-                if result["finding"] is not None:
-                    kind = f"{result['line'].split()[1]}: {result['finding']}"
-                    findings[kind] += 1
-                    if findings[kind] == 1:
-                        say(f"{kind}\n  {result['line']}")
-                        say(f"  to repeat it: python -m benchmarks fuzz_commands --seed {seed} --only {number}")
+        for number, result in enumerate(pool.map(partial(test, root, seed, until), range(cases))):
+            if result is None:
+                break
+            codes[result["code"]] += 1
+            if result["finding"] is not None:
+                kind = f"{result['line'].split()[1]}: {result['finding']}"
+                findings[kind] += 1
+                if findings[kind] == 1:
+                    say(f"{kind}\n  {result['line']}")
+                    say(f"  to repeat it: python -m benchmarks fuzz_commands --seed {seed} --only {number}")
     for kind, times in findings.items():
         say(f"{times:5d} x {kind}")
     say(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
@@ -199,7 +197,6 @@ def make_files(folder: Path) -> None:
     import numpy as np
     import onnx
     import torch
-    from PIL import Image
 
     from hotshot.backbones import create
 
@@ -210,12 +207,8 @@ def make_files(folder: Path) -> None:
     np.savez(folder / "parts.npz", X_base=X, y_base=5 * y, X_novel=X, y_novel=1 + 5 * y)
     np.save(folder / "plain.npy", X)
     np.save(folder / "plain.labels.npy", y)
-    for name in (f"{split}/{split}{letter}" for split in ("train", "val", "test") for letter in "ab"):
-        (folder / "images" / name).mkdir(parents=True)
-        for i in range(4):
-            pixels = rng.integers(0, 255, size=(18, 20, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / "images" / name / f"{i}.png")
-    shutil.copy(folder / "images/train/traina/0.png", folder / "picture.png")
+    make_images(folder / "images", {"train": "ab", "val": "cd", "test": "ef"})
+    shutil.copy(folder / "images/train/a/0.png", folder / "picture.png")
     torch.save(create("conv4").state_dict(), folder / "weights.pt")
     (folder / "network.py").write_text(
         "import torch\n\n\ndef make():\n    return torch.nn.Conv2d(3, 2, 3)\n\n\n"
@@ -260,9 +253,7 @@ def damage(folder: Path, rng: random.Random) -> str:
         end = data[: rng.randrange(len(data) + 1)]
         data = {"deep": b"[" * 100_000, "empty": b"", "end": end, "other": rng.choice(files).read_bytes()}[how]
     else:
-        for _ in range(rng.choice((1, 1, 8))):
-            at = rng.randrange(len(data) + 1)
-            data = data[:at] + rng.randbytes(1) + data[at + 1 :]
+        data = changed(rng, data, [data])
     path.unlink()
     if how in ("fifo", "folder"):
         {"fifo": os.mkfifo, "folder": os.mkdir}[how](path)

@@ -25,9 +25,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +35,7 @@ import typer
 from scipy.io import savemat
 from scipy.sparse import csc_array
 
-from benchmarks.shared import Seed, in_fork, printed, say, show
+from benchmarks.shared import Seed, forks, in_fork, printed, say, show
 from hotshot import read_features
 from hotshot.errors import InputError
 from hotshot.evaluation.tables import Table
@@ -52,7 +50,6 @@ OUTCOMES = ("refused", "stopped", "read")
 OUT_OF_MEMORY = ("does not fit in memory", "MemoryError", "malloc", "bad_alloc", "Unable to allocate")
 # Words of the parent if its child reached its limits.
 STOPPED = ("crashes the program", "of memory to read", "seconds to read")
-FAST = Path("/dev/shm")
 # Folder for the files of findings.
 KEPT = Path(tempfile.gettempdir()) / "hotshot-fuzz"
 # Suffix and bytes of valid files, by format.
@@ -68,16 +65,12 @@ def main(
     files = valid_files()
     files = {name: some for name, some in files.items() if not formats or name in formats.split(",")}
     # Imported once, not in each fork, so that their memory does not count.
-    for module in (
-        "torch",
-        *(f"hotshot.files.{reader}" for reader in ("named_arrays", "feature_tables", "child_readers")),
-    ):
-        importlib.import_module(module)
+    for reader in ("named_arrays", "feature_tables", "child_readers"):
+        importlib.import_module(f"hotshot.files.{reader}")
     counts: Counter[tuple[str, str]] = Counter()
     findings: Counter[str] = Counter()
     KEPT.mkdir(exist_ok=True)
-    place = FAST if FAST.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=place) as top, ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+    with forks(jobs) as (pool, top):
         for number, found in enumerate(pool.map(partial(test, files, seed, top), range(inputs), chunksize=50)):
             name, suffix, data = fuzzed(random.Random(f"{seed} {number}"), files)
             counts[name, found if found in OUTCOMES else "findings"] += 1
@@ -99,10 +92,10 @@ def main(
 # --- reading
 
 
-def test(files: Files, seed: int, top: str, number: int) -> str:
+def test(files: Files, seed: int, top: Path, number: int) -> str:
     """Read file `number` in a fork; one of OUTCOMES, or the description of a finding."""
     _, suffix, data = fuzzed(random.Random(f"{seed} {number}"), files)
-    folder, log = Path(top, str(os.getpid())), Path(top, f"log {os.getpid()}")
+    folder, log = top / str(os.getpid()), top / f"log {os.getpid()}"
     folder.mkdir(exist_ok=True)
     path = folder / f"a{suffix}"
     path.write_bytes(data)

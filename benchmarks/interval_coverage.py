@@ -1,11 +1,10 @@
 """How often 95% intervals contain the accuracy on new classes, on synthetic classes whose accuracy is known.
 
 Classes are Gaussians drawn from a known population: random means in 16 dimensions and a random spread per class, which
-makes some classes hard and some easy. The logarithm of the spread has the standard deviation `--heterogeneity`. Every
-repetition draws new classes, 60 samples of each, and 5-way-1-shot tasks with 15 queries per class. The two methods
-choose the nearest support sample by Euclidean distance and by cosine. The true accuracy is a mean over many tasks, each
-with new classes. An interval over tasks accounts for the random tasks only, an interval over classes also for the
-random classes.
+makes some classes hard and some easy. Every repetition draws new classes, 60 samples of each, and 5-way-1-shot tasks
+with 15 queries per class. The two methods choose the nearest support sample by Euclidean distance and by cosine. The
+true accuracy is a mean over many tasks, each with new classes. An interval over tasks accounts for the random tasks
+only, an interval over classes also for the random classes.
 """
 
 from __future__ import annotations
@@ -18,27 +17,43 @@ from hotshot.intervals import class_interval, mean_interval
 
 NUMBERS_OF_CLASSES = (16, 30, 60)
 WAYS, QUERIES, SAMPLES, WIDTH = 5, 15, 60, 16
+# The standard deviation of the logarithm of the spread.
 HETEROGENEITY = 0.4
 POPULATION_TASKS, POPULATION_STEP = 200_000, 2000
+QUANTITIES = ("mean", "paired difference")
 
 
-def main(repetitions: int = 500, tasks: Tasks = 400, seed: Seed = 0, heterogeneity: float = HETEROGENEITY) -> None:
-    truth = population_accuracies(np.random.default_rng([seed, 1]), heterogeneity=heterogeneity)
+def main(repetitions: int = 500, tasks: Tasks = 400, seed: Seed = 0) -> None:
+    truth = population_accuracies(np.random.default_rng([seed, 1]))
     say(f"True accuracy: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine.")
     rows: list[tuple[Cell, ...]] = []
     for n in NUMBERS_OF_CLASSES:
-        for what, found in coverage(n, tasks, repetitions, seed, truth, heterogeneity).items():
-            cells = (text for share, width in found.values() for text in (f"{share:.1%}", f"{100 * width:.2f}"))
+        found = np.mean([repeated(np.random.default_rng([seed, n, i]), n, tasks, truth) for i in range(repetitions)], 0)
+        for what, intervals in zip(QUANTITIES, found, strict=True):
+            cells = (text for share, width in intervals for text in (f"{share:.1%}", f"{100 * width:.2f}"))
             rows.append((str(n), what, *cells))
     columns = ("classes", "quantity", "over classes", "± in %", "over tasks", "± in %")
     title = f"Coverage of 95% intervals, {repetitions} repetitions of {tasks} tasks, seed {seed}"
     show(Table(title, columns, tuple(rows)))
 
 
-def draw_classes(rng: np.random.Generator, n: int, samples: int, heterogeneity: float = HETEROGENEITY) -> np.ndarray:
+def repeated(rng: np.random.Generator, n: int, tasks: int, truth: np.ndarray) -> list[list[tuple[bool, float]]]:
+    """Whether intervals over classes and over tasks contain the truth, and their half widths, for each quantity."""
+    classes, drawn = draw_tasks(rng, draw_classes(rng, n, SAMPLES), tasks)
+    one, other = accuracies(drawn)
+    return [
+        [
+            (interval.low <= wanted <= interval.high, interval.half_width)
+            for interval in (class_interval(values, classes), mean_interval(values))
+        ]
+        for values, wanted in ((one, truth[0]), (one - other, truth[0] - truth[1]))
+    ]
+
+
+def draw_classes(rng: np.random.Generator, n: int, samples: int) -> np.ndarray:
     """Samples (n, samples, V) of n random classes."""
     means = rng.normal(size=(n, 1, WIDTH))
-    spreads = np.exp(heterogeneity * rng.normal(size=(n, 1, 1)))
+    spreads = np.exp(HETEROGENEITY * rng.normal(size=(n, 1, 1)))
     return means + spreads * rng.normal(size=(n, samples, WIDTH))
 
 
@@ -61,31 +76,10 @@ def accuracies(drawn: np.ndarray) -> np.ndarray:
     return np.stack([np.mean(np.argmax(score, axis=2) == truth, axis=1) for score in scores])
 
 
-def population_accuracies(
-    rng: np.random.Generator, tasks: int = POPULATION_TASKS, heterogeneity: float = HETEROGENEITY
-) -> np.ndarray:
+def population_accuracies(rng: np.random.Generator) -> np.ndarray:
     """True accuracy of both methods: the mean over tasks that each have new classes."""
     parts = []
-    for _ in range(tasks // POPULATION_STEP):
-        X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES, heterogeneity)
+    for _ in range(POPULATION_TASKS // POPULATION_STEP):
+        X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES)
         parts.append(accuracies(X.reshape(POPULATION_STEP, WAYS, 1 + QUERIES, WIDTH)))
     return np.concatenate(parts, axis=1).mean(axis=1)
-
-
-def coverage(
-    n: int, tasks: int, repetitions: int, seed: int, truth: np.ndarray, heterogeneity: float = HETEROGENEITY
-) -> dict[str, dict[str, tuple[float, float]]]:
-    """Share of intervals that contain the truth, and their mean half width, by quantity and by kind of interval."""
-    found: dict[str, dict[str, list[tuple[bool, float]]]] = {}
-    for repetition in range(repetitions):
-        rng = np.random.default_rng([seed, n, repetition])
-        classes, drawn = draw_tasks(rng, draw_classes(rng, n, SAMPLES, heterogeneity), tasks)
-        one, other = accuracies(drawn)
-        for what, values, wanted in (("mean", one, truth[0]), ("paired difference", one - other, truth[0] - truth[1])):
-            for over, interval in (("classes", class_interval(values, classes)), ("tasks", mean_interval(values))):
-                kept = found.setdefault(what, {}).setdefault(over, [])
-                kept.append((interval.low <= wanted <= interval.high, interval.half_width))
-    return {
-        what: {over: tuple(np.mean(kept, axis=0).tolist()) for over, kept in intervals.items()}
-        for what, intervals in found.items()
-    }

@@ -9,16 +9,19 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import psutil
 import typer
+from PIL import Image
 from rich.console import Console
 
 from hotshot import BaseClasses, evaluate, read_features
@@ -197,6 +200,20 @@ def in_new_process(function: Callable[..., Any], *arguments: Any) -> tuple[Any, 
     return json.loads(output), peak
 
 
+# A killed process loses nothing that it has written, so that a folder in memory also serves crash tests.
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+
+
+@contextmanager
+def forks(jobs: int, place: Path | None = MEMORY) -> Iterator[tuple[ProcessPoolExecutor, Path]]:
+    """Forks of this process, and a folder for their files."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hotshot-", dir=place, ignore_cleanup_errors=True) as folder,
+        ProcessPoolExecutor(jobs, get_context("fork")) as pool,
+    ):
+        yield pool, Path(folder)
+
+
 def in_fork(
     work: Callable[[], object], folder: Path, log: Path, seconds: int, limits: Mapping[int, int] | None = None
 ) -> int:
@@ -205,40 +222,43 @@ def in_fork(
     What it prints is in `log` with the suffixes .out and .err. Processes that it starts end with it. `limits` are those
     of `resource`; that of memory is beyond what this process has.
     """
-    process = os.fork()
-    if process:
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        with suppress(ProcessLookupError):
-            os.killpg(process, signal.SIGKILL)
-        return code
-    code = 1
-    try:
-        os.setsid()
-        signal.alarm(seconds)
-        for number, path in enumerate((os.devnull, log.with_suffix(".out"), log.with_suffix(".err"))):
-            os.dup2(os.open(path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC) * bool(number)), number)
-        sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(number, "w")) for number in (1, 2))
-        os.chdir(folder)
-        for what, limit in (limits or {}).items():
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            limit += used * (what == resource.RLIMIT_AS)
-            resource.setrlimit(what, (limit, limit))
-        work()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    process = get_context("fork").Process(target=_confined, args=(work, folder, log, seconds, limits or {}))
+    process.start()
+    process.join()
+    assert process.pid is not None
+    assert process.exitcode is not None
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.exitcode
+
+
+def _confined(work: Callable[[], object], folder: Path, log: Path, seconds: int, limits: Mapping[int, int]) -> None:
+    os.setsid()
+    signal.alarm(seconds)
+    for number, path in enumerate((os.devnull, log.with_suffix(".out"), log.with_suffix(".err"))):
+        os.dup2(os.open(path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC) * bool(number)), number)
+    sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(number, "w")) for number in (1, 2))
+    os.chdir(folder)
+    for what, limit in limits.items():
+        used = psutil.Process().memory_info().vms if what == resource.RLIMIT_AS else 0
+        resource.setrlimit(what, (limit + used,) * 2)
+    work()
 
 
 def printed(log: Path) -> tuple[str, str]:
     """What a fork has printed on its standard output and error."""
     out, err = (log.with_suffix(suffix).read_bytes().decode(errors="backslashreplace") for suffix in (".out", ".err"))
     return out, err
+
+
+def make_images(folder: Path, splits: Mapping[str, str]) -> None:
+    """Four random images of every class, whose names are the letters of its split."""
+    rng = np.random.default_rng(0)
+    for place in (folder / split / name for split, names in splits.items() for name in names):
+        place.mkdir(parents=True)
+        for number in range(4):
+            pixels = rng.integers(0, 255, size=(18, 20, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(place / f"{number}.png")
 
 
 def size_on_disk(path: Path) -> int:
