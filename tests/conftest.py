@@ -17,9 +17,11 @@ import pytest
 from hypothesis import settings
 
 from children import use_forks
-from hotshot import report
+from hotshot import InputClassifier, report
 from hotshot.classifiers import HOTClassifier, confidence, held_out
 from hotshot.cli import main
+from sentences import write_problem
+from worlds import SETTINGS
 
 # The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
 settings.register_profile("suite", deadline=None, max_examples=25, derandomize=True)
@@ -77,27 +79,66 @@ def make_bank(n_classes=6, per_class=20, width=8, seed=0, dtype=np.float64, spre
     return X.astype(dtype), labels
 
 
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory):
+    """A folder with tables of sentences of old classes and of new ones, and their encoder."""
+    return write_problem(tmp_path_factory.mktemp("sentences"))
+
+
+@pytest.fixture(scope="session")
+def birds(tables):
+    """A model fitted to these tables; tests copy or load it before they change it."""
+    return InputClassifier(f"{tables}/words.py:embed", base=tables / "old.csv", **SETTINGS).fit(tables / "new.csv")
+
+
+@pytest.fixture
+def saved(birds, tmp_path):
+    """The folder of this model, for tests that change it."""
+    birds.save(tmp_path / "birds.model")
+    return tmp_path / "birds.model"
+
+
 @pytest.fixture
 def hotshot(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty folder; returncode, stdout and stderr as of a process.
+    """Run commands in an empty folder."""
+    return Program(monkeypatch, capsys, tmp_path)
+
+
+class Program:
+    """A command as a function: returncode, stdout and stderr as of a process; said and noted are these on one line.
 
     The encoders of the models of tests are Python code: the command names the one that the model has.
     """
 
-    def run(*arguments):
-        monkeypatch.chdir(tmp_path)
+    def __init__(self, monkeypatch, capsys, folder):
+        self.monkeypatch, self.capsys, self.folder = monkeypatch, capsys, folder
+
+    def __call__(self, *arguments):
+        self.monkeypatch.chdir(self.folder)
         arguments = [*arguments, *named_encoder(arguments)]
-        monkeypatch.setattr(sys, "argv", ["hotshot", *map(str, arguments)])
-        capsys.readouterr()
+        self.monkeypatch.setattr(sys, "argv", ["hotshot", *map(str, arguments)])
+        self.capsys.readouterr()
         try:
             main()
             code = 0
         except SystemExit as stop:
             code = stop.code or 0
-        written = capsys.readouterr()
-        return SimpleNamespace(returncode=code, stdout=written.out, stderr=written.err)
+        out, err = self.capsys.readouterr()
+        said, noted = (" ".join(text.split()) for text in (out, err))
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err, said=said, noted=noted)
 
-    return run
+    def succeeds(self, *arguments):
+        """Run a command that must succeed."""
+        run = self(*arguments)
+        assert run.returncode == 0, run.stderr
+        return run
+
+    def refuses(self, *arguments):
+        """The error message of a command that must fail, on one line."""
+        run = self(*arguments)
+        assert run.returncode == 2, run.stdout
+        assert "Traceback" not in run.stderr
+        return run.noted
 
 
 def named_encoder(arguments):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import re
 import shlex
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,8 +24,6 @@ from hotshot.classifiers import confidence, held_out
 from hotshot.encoders import libraries
 from hotshot.evaluation import runner
 from hotshot.files import write_features
-
-sys.path.insert(0, str(Path(__file__).parent / "inputs"))
 from sentences import ENCODER, sentences, write_table
 
 ROOT = Path(__file__).parents[1]

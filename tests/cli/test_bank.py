@@ -34,9 +34,8 @@ def banks(tmp_path):
 
 
 def test_banks_are_merged(hotshot, banks):
-    run = hotshot("bank", "merge", "a.bank", "b.bank", "-o", "both.bank")
-    assert run.returncode == 0, run.stderr
-    said = " ".join(run.stdout.split())
+    run = hotshot.succeeds("bank", "merge", "a.bank", "b.bank", "-o", "both.bank")
+    said = run.said
     assert re.fullmatch(
         r"Wrote both\.bank: a bank of 24 classes, 240 samples, 6 features, with its samples, \S+ kB from \S+ kB\.", said
     )
@@ -44,10 +43,9 @@ def test_banks_are_merged(hotshot, banks):
 
 
 def test_a_compact_bank_keeps_the_chosen_settings(hotshot, banks):
-    run = hotshot("bank", "compact", "full.bank", "-o", "small.bank")
-    assert run.returncode == 0, run.stderr
-    assert "without samples," in " ".join(run.stdout.split())
-    assert "Note: without samples, cost='hierarchical' is replaced by 'mean-cosine'" in " ".join(run.stderr.split())
+    run = hotshot.succeeds("bank", "compact", "full.bank", "-o", "small.bank")
+    assert "without samples," in run.said
+    assert "Note: without samples, cost='hierarchical' is replaced by 'mean-cosine'" in run.noted
     small, full = (BaseClasses.load(banks / f"{name}.bank") for name in ("small", "full"))
     assert small.samples is None
     with pytest.warns(NoSamplesWarning):

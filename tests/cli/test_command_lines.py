@@ -34,7 +34,7 @@ def options():
 def test_every_number_has_limits(hotshot, command, option):
     for value in BEYOND:
         run = hotshot(command, *NEEDED.get(command, []), f"{option}={value}")
-        said = " ".join(run.stderr.split())
+        said = run.noted
         name = option.removeprefix("--").replace("-", "_")
         assert run.returncode == 2, said
         assert f"hotshot: {name} must be" in said or f"Invalid value for '{option}'" in said

@@ -51,9 +51,8 @@ def data(files):
     ids=["closed", "batch", "open", "generalised", "unequal"],
 )  # fmt: skip
 def test_evaluate_prints_tables_and_resumes_from_its_folder(hotshot, files, flags, texts):
-    first = hotshot("evaluate", *data(files), *flags)
-    assert first.returncode == 0, first.stderr
-    shown = " ".join(first.stdout.split())
+    first = hotshot.succeeds("evaluate", *data(files), *flags)
+    shown = first.said
     for text in (*texts, "±", "Run folder: runs"):
         assert all(word in shown for word in text.split()), text
     assert ("beyond the mean" in shown) == ("--setting" not in flags)
@@ -121,45 +120,38 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
     command = ("evaluate", *data(tmp_path), *TINY, "--methods", "ot-mean-cosine,centroid-cl2n")
     run, as_json = hotshot(*command), hotshot(*command, "--json")
     assert run.returncode == 0, run.stderr
-    assert " ".join(run.stdout.split()).count("look unlike those of the base classes") == 1
+    assert run.said.count("look unlike those of the base classes") == 1
     assert json.loads(as_json.stdout)["results"]
-    assert "look unlike those of the base classes" in " ".join(as_json.stderr.split())
+    assert "look unlike those of the base classes" in as_json.noted
 
 
 def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
     common = ["evaluate", *data(files), *TINY[:-2], "--methods", "centroid", "--out", tmp_path / "run"]
-    assert hotshot(*common, "--shots", "1").returncode == 0
-    other = hotshot(*common, "--shots", "2")
-    assert other.returncode == 2
-    assert "holds another request (it differs in shots)" in " ".join(other.stderr.split())
+    hotshot.succeeds(*common, "--shots", "1")
+    assert "holds another request (it differs in shots)" in hotshot.refuses(*common, "--shots", "2")
 
 
 @pytest.mark.parametrize("out", ["nowhere/tuned.json", ".", "base.npz/tuned.json"])
 def test_tune_reports_first_that_its_result_cannot_be_written(hotshot, files, monkeypatch, out):
-    def searched(*arguments, **options):
-        raise AssertionError("the search came first")
-
-    monkeypatch.setattr("hotshot.evaluation.tune", searched)
-    run = hotshot("tune", "--base", files / "base.npz", "--val", files / "novel.npz", *TINY, "--out", files / out)
-    assert run.returncode == 2
+    monkeypatch.setattr("hotshot.evaluation.tune", lambda *arguments, **options: pytest.fail("the search came first"))
+    said = hotshot.refuses(
+        "tune", "--base", files / "base.npz", "--val", files / "novel.npz", *TINY, "--out", files / out
+    )
     refusals = ("cannot be written", "is a folder: name a file", "is both input and output")
-    assert any(refusal in " ".join(run.stderr.split()) for refusal in refusals)
+    assert any(refusal in said for refusal in refusals)
 
 
 def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_path):
     tuned = tmp_path / "tuned.json"
-    run = hotshot(
+    run = hotshot.succeeds(
         "tune", "--base", files / "base.npz", "--val", files / "novel.npz", *SMALL, "--shots", "1",
         "--grid", "epsilon=0.01,0.1", "--grid", "mix=auto,0.2", "--out", tuned,
     )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert "gain: points over the defaults, paired." in " ".join(run.stdout.split())
-    again = hotshot("evaluate", *data(files), *TINY, "--methods", f"hot,tuned={tuned}")
-    assert again.returncode == 0, again.stderr
+    assert "gain: points over the defaults, paired." in run.said
+    again = hotshot.succeeds("evaluate", *data(files), *TINY, "--methods", f"hot,tuned={tuned}")
     assert "tuned" in again.stdout
     sources = ("--base", files / "base.npz", "--support", files / "novel.npz")
-    fitted = hotshot("fit", *sources, "--settings", tuned, "-o", tmp_path / "tuned.model")
-    assert fitted.returncode == 0, fitted.stderr
+    hotshot.succeeds("fit", *sources, "--settings", tuned, "-o", tmp_path / "tuned.model")
     wanted = json.loads(tuned.read_text())["parameters"]
     assert {name: InputClassifier.load(tmp_path / "tuned.model").model.get_params()[name] for name in wanted} == wanted
 
@@ -171,8 +163,7 @@ def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_ot
 
     def run_with(features):
         np.savez(novel, X=features, y=y)
-        found = hotshot(*command)
-        assert found.returncode == 0, found.stderr
+        found = hotshot.succeeds(*command)
         return found.stdout.split("Run folder: ")[1].strip(), "2 tasks were already in" in found.stdout
 
     first, resumed = run_with(X)
@@ -184,8 +175,7 @@ def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_ot
 
 def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files):
     common = ["--ways", "3", "--queries", "4", "--tasks", "1", "--shots", "1", "--jobs", "1"]
-    run = hotshot("evaluate", *data(files), *common, "--methods", "hot,cosine")
-    assert run.returncode == 0, run.stderr
+    run = hotshot.succeeds("evaluate", *data(files), *common, "--methods", "hot,cosine")
     assert "3-way-1-shot, 1 task\n" in re.sub(r" +\n", "\n", run.stdout)
     assert "inf" not in run.stdout
     sets = ("--base", files / "base.npz", "--val", files / "novel.npz")

@@ -25,14 +25,13 @@ def model(tmp_path):
 @pytest.mark.parametrize("name", ["one.onnx", "one.ONNX"])
 def test_the_output_is_summarised_and_overwritten_only_by_force(hotshot, model, name):
     pytest.importorskip("onnx")
-    run = hotshot("export", "one.model", name)
-    assert run.returncode == 0, run.stderr
-    said = " ".join(run.stdout.split())
+    run = hotshot.succeeds("export", "one.model", name)
+    said = run.said
     assert re.fullmatch(rf"Wrote {name}: 3 classes, 6 features, with outlier scores, \S+ kB\.", said)
     written = (model.parent / name).read_bytes()
     run = hotshot("export", "one.model", name)
     assert (run.returncode, run.stderr) == (2, f"hotshot: {name} exists: pass --force to overwrite it.\n")
-    assert hotshot("export", "one.model", name, "--force").returncode == 0
+    hotshot.succeeds("export", "one.model", name, "--force")
     assert (model.parent / name).read_bytes() == written
 
 

@@ -39,8 +39,7 @@ def files(tmp_path_factory):
 
 
 def test_the_verdict_comes_first_and_a_bar_on_a_terminal_alone(hotshot, files, monkeypatch):
-    run = hotshot("inspect", files / "base.npz")
-    assert run.returncode == 0, run.stderr
+    run = hotshot.succeeds("inspect", files / "base.npz")
     assert run.stdout.splitlines()[0].endswith("base.npz: fine.")
     for text in ("360", "30 (class 0)", "20, float32"):
         assert text in run.stdout
@@ -56,7 +55,7 @@ def test_the_verdict_comes_first_and_a_bar_on_a_terminal_alone(hotshot, files, m
 def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
     run = hotshot("inspect", files / "nan.npz")
     assert run.returncode == 1
-    said = " ".join(run.stdout.split())
+    said = run.said
     for text in ("1 fault to fix", "row 40, column 3, class 'class 1'", "norms", "30 (class 0)"):
         assert text in said
 
@@ -68,7 +67,7 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
 def test_two_files_are_compared(hotshot, files, second, code, message):
     run = hotshot("inspect", files / "base.npz", files / second)
     assert run.returncode == code, run.stderr
-    assert message in " ".join(run.stdout.split())
+    assert message in run.said
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,7 @@ def test_one_part_can_be_named_and_otherwise_all_parts_are_inspected(hotshot, fi
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_lines_fit_the_terminal_and_names_from_files_are_escaped(hotshot, files, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    run = hotshot("inspect", files / "hostile.npz")
-    assert run.returncode == 0
+    run = hotshot.succeeds("inspect", files / "hostile.npz")
     assert max(map(len, run.stdout.splitlines())) <= width
     assert "\x1b" not in run.stdout
     assert "\u202e" not in run.stdout

@@ -39,6 +39,7 @@ def files(tmp_path_factory):
 
 MISTAKES = [
     # Numbers, ranges and names.
+    ("evalute", "Did you mean 'evaluate'?"),
     ("demo --shots one", "shots must be a number or a range such as 1-10, got 'one'"),
     ("demo --shots 0", "shots must be an integer from 1 to 100,000"),
     ("demo --ways 31", "ask for fewer ways"),
@@ -116,7 +117,7 @@ MISTAKES = [
 def test_a_mistake_is_one_sentence_and_exit_code_2(hotshot, files, tmp_path, line, message):
     run = hotshot(*(word.replace("{}", str(files)) for word in shlex.split(line)))
     assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())
+    assert message in run.noted
     assert "Traceback" not in run.stderr
     assert re.sub(r"\n", "", run.stderr).isprintable()
     assert len(run.stderr) < 3000
@@ -146,7 +147,7 @@ def test_an_invalid_file_of_parameters_is_one_sentence(hotshot, files, tmp_path,
         "evaluate", "--base", files / "base.npz", "--novel", files / "novel.npz", *size, "--methods", "hot=p.json"
     )
     assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())
+    assert message in run.noted
     assert "Traceback" not in run.stderr
     assert "\x1b[31mred" not in run.stderr
 

@@ -86,9 +86,9 @@ def test_what_a_command_reads_is_not_overwritten(hotshot, here, line):
     ],
 )
 def test_an_old_output_is_overwritten_if_asked(hotshot, here, line):
-    assert hotshot(*line.split()).returncode == 0
+    hotshot.succeeds(*line.split())
     assert hotshot(*line.split()).returncode == 2
-    assert hotshot(*line.split(), "--force").returncode == 0
+    hotshot.succeeds(*line.split(), "--force")
 
 
 def test_a_model_is_not_extended_by_a_file_that_it_would_delete(hotshot, here):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "inputs"))
-from sentences import read_table, write_table
-from worlds import KINDS, LATER, NEW, make_world
-
 from hotshot import InputClassifier
 from hotshot.files import Samples, write_features
+from sentences import read_table, write_table
+from worlds import KINDS, LATER, NEW, make_world
 
 
 @pytest.fixture
@@ -55,8 +52,7 @@ def test_what_is_suggested_is_labelled_and_added(hotshot, fitted, tmp_path, kind
         write_features(pool, Samples(np.asarray(items), None, columns))
     elif kind == "texts":
         pool = write_table(tmp_path / "pool.csv", [(text,) for text in items], ["text"])
-    run = hotshot("suggest", "a.model", pool, "-n", "3", "-o", f"work/next{suffix}")
-    assert run.returncode == 0, run.stderr
+    run = hotshot.succeeds("suggest", "a.model", pool, "-n", "3", "-o", f"work/next{suffix}")
     assert f"work/next{suffix}: 3 suggestions. Fill in the column label, then run: hotshot add a.model" in run.stderr
 
     def label(row):
@@ -70,8 +66,7 @@ def test_what_is_suggested_is_labelled_and_added(hotshot, fitted, tmp_path, kind
 
     rows = fill_in(tmp_path / "work" / f"next{suffix}", label)
     assert list(rows[0])[-4 if kind == "features" else -3 :][:3] == ["probable_class", "probability", "reason"]
-    added = hotshot("add", "a.model", f"work/next{suffix}", "--json")
-    assert added.returncode == 0, added.stderr
+    added = hotshot.succeeds("add", "a.model", f"work/next{suffix}", "--json")
     assert json.loads(added.stdout)["samples"] == 6 + 3
     if kind == "features":
         support = InputClassifier.load(tmp_path / "a.model").model.support_

@@ -9,65 +9,49 @@ from copy import copy
 
 import numpy as np
 import pytest
-from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files import Samples, open_features, write_features
 from hotshot.files.objects import write_sealed
+from sentences import NEW, OLD, labelled, read_table, sentences, write_table
+from worlds import SETTINGS
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_problem(tmp_path_factory.mktemp("sentences"))
-
-
-@pytest.fixture(scope="module")
-def fitted(folder):
-    return InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
-
-
-@pytest.fixture
-def saved(fitted, tmp_path):
-    fitted.save(tmp_path / "birds.model")
-    return tmp_path / "birds.model"
-
-
-def test_old_classes_new_classes_and_outliers_are_distinguished(fitted, folder):
-    rows = read_table(folder / "inbox.csv")
-    answers = fitted.predict(folder / "inbox.csv", reject=0.05, unknown="none")
+def test_old_classes_new_classes_and_outliers_are_distinguished(birds, tables):
+    rows = read_table(tables / "inbox.csv")
+    answers = birds.predict(tables / "inbox.csv", reject=0.05, unknown="none")
     truth = np.array([row["truth"] for row in rows])
     for names, least in ((NEW, 0.7), (OLD, 0.7)):
         own = np.isin(truth, names)
         assert np.mean(answers[own] == truth[own]) >= least
     assert np.mean(answers[truth == "strange"] == "none") >= 0.7
-    assert set(fitted.classes) == {*OLD, *NEW}
-    assert fitted.new_classes.tolist() == sorted(NEW)
+    assert set(birds.classes) == {*OLD, *NEW}
+    assert birds.new_classes.tolist() == sorted(NEW)
 
 
-def test_it_equals_hot_on_the_features_of_the_encoder(fitted, folder):
-    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
-    old, new = (read_table(folder / name) for name in ("old.csv", "new.csv"))
-    X = [fitted.features([row["text"] for row in rows]) for rows in (old, new)]
+def test_it_equals_hot_on_the_features_of_the_encoder(birds, tables):
+    texts = [row["text"] for row in read_table(tables / "inbox.csv")]
+    old, new = (read_table(tables / name) for name in ("old.csv", "new.csv"))
+    X = [birds.features([row["text"] for row in rows]) for rows in (old, new)]
     base = BaseClasses.from_samples(X[0], [row["label"] for row in old])
-    plain = HOTClassifier(base, include_base=True).fit(X[1], [row["label"] for row in new])
-    np.testing.assert_allclose(fitted.predict_proba(texts), plain.predict_proba(fitted.features(texts)), atol=1e-5)
+    plain = HOTClassifier(base, include_base=True, **SETTINGS).fit(X[1], [row["label"] for row in new])
+    np.testing.assert_allclose(birds.predict_proba(texts), plain.predict_proba(birds.features(texts)), atol=1e-5)
 
 
-def test_explanations_quote_the_samples(fitted):
-    of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
-    assert any(f'"{text}"' in of_new for text in sentences("kite", 3))
-    assert "Closest examples of `kite`" in of_new
-    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 12))
-    page = fitted.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
+def test_explanations_quote_the_samples(birds):
+    explained = str(birds.explain(sentences("kite", 1, seed=2)))
+    assert any(f'"{text}"' in explained for text in sentences("kite", 3))
+    assert "Closest examples of `kite`" in explained
+    page = birds.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
     assert "<script>alert" not in page
     assert "<b>" not in page
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loaded):
-    model = InputClassifier.load(saved, trust=True) if loaded else fitted
+def test_the_closest_of_all_samples_of_an_old_class_are_shown(birds, saved, loaded):
+    model = InputClassifier.load(saved, trust=True) if loaded else birds
     for name in OLD[:4]:
         texts = sentences(name, 12)
         # The last sample of the class is the input itself.
@@ -79,49 +63,49 @@ def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loa
         assert texts[-1] in explained.to_html("x").split("Likeliest class")[1]
 
 
-def test_a_sample_added_to_an_old_class_is_among_the_closest_if_all_are_known(fitted, folder):
-    bank = InputClassifier(fitted.encoder, base=fitted.model.base).fit(folder / "new.csv")
+def test_a_sample_added_to_an_old_class_is_among_the_closest_if_all_are_known(birds, tables):
+    bank = InputClassifier(birds.encoder, base=birds.model.base, **SETTINGS).fit(tables / "new.csv")
     (text,) = sentences(OLD[0], 1, seed=7)
-    for model, known in ((fitted, True), (bank, False)):
+    for model, known in ((birds, True), (bank, False)):
         grown = copy(model).add([text], [OLD[0]])
         assert (f'"{text}" (similarity 1.00)' in str(grown.explain([text]))) == known
         assert ("not at hand" in str(grown.explain([text]))) != known
 
 
-def test_explanations_reject_what_predictions_reject(fitted, folder):
-    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
-    answers = fitted.predict(texts, reject=0.05, unknown="none")
-    explained = fitted.explain(texts, reject=0.05)
+def test_explanations_reject_what_predictions_reject(birds, tables):
+    texts = [row["text"] for row in read_table(tables / "inbox.csv")]
+    answers = birds.predict(texts, reject=0.05, unknown="none")
+    explained = birds.explain(texts, reject=0.05)
     reasons = explained.to_dict()["reasons"]
     assert [reason["rejected"] for reason in reasons] == (answers == "none").tolist()
     assert 0 < sum(answers == "none") < len(texts)
-    np.testing.assert_allclose([r["outlier_score"] for r in reasons], fitted.outlier_score(texts), atol=1e-4)
+    np.testing.assert_allclose([r["outlier_score"] for r in reasons], birds.outlier_score(texts), atol=1e-4)
     words, cards = str(explained).split("\n\n"), explained.to_html("x").split("<article>")[1:]
     for reason, paragraph, card in zip(reasons, words, cards, strict=True):
         assert reason["rejected"] == (reason["outlier_score"] > reason["limit"])
         assert ("none of these" in paragraph, "none of these" in card) == (reason["rejected"],) * 2
         assert f"limit of {reason['limit']:.2f}" in paragraph
         assert f"limit of {reason['limit']:.2f}" in card
-    assert "limit" not in str(fitted.explain(texts[:1]))
+    assert "limit" not in str(birds.explain(texts[:1]))
 
 
-def test_one_new_class_or_none_of_these(fitted, folder, hotshot, tmp_path):
+def test_one_new_class_or_none_of_these(birds, tables, hotshot, tmp_path):
     write_table(tmp_path / "one.csv", labelled(["kite"], 3))
     write_table(
         tmp_path / "inbox.csv", [(text,) for text in [*sentences("kite", 4, 9), *sentences("strange", 4, 9)]], ("text",)
     )
-    fit = ("fit", "--base", folder / "old.csv", "--support", "one.csv", "--encoder", fitted.encoder, "--new-only")
-    assert hotshot(*fit, "-o", "one.model").returncode == 0
-    assert hotshot("predict", "one.model", "inbox.csv", "--reject", "0.05", "-o", "out.csv").returncode == 0
+    fit = ("fit", "--base", tables / "old.csv", "--support", "one.csv", "--encoder", birds.encoder, "--new-only")
+    hotshot.succeeds(*fit, "-o", "one.model")
+    hotshot.succeeds("predict", "one.model", "inbox.csv", "--reject", "0.05", "-o", "out.csv")
     rows = read_table(tmp_path / "out.csv")
     assert [row["class"] for row in rows[4:]] == ["none of these"] * 4
     assert {(row["class"], row["runner_up"]) for row in rows[:4]} <= {("kite", ""), ("none of these", "kite")}
-    assert hotshot("explain", "one.model", "inbox.csv", "--html", "a.html").returncode == 0
+    hotshot.succeeds("explain", "one.model", "inbox.csv", "--html", "a.html")
     assert "There is no other class" in hotshot("explain", "one.model", "inbox.csv").stdout
 
 
-def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
-    (tmp_path / "words.py").write_text((folder / "words.py").read_text(encoding="utf-8").replace("64", "65"))
+def test_an_encoder_that_changed_is_refused(saved, tables, tmp_path):
+    (tmp_path / "words.py").write_text((tables / "words.py").read_text(encoding="utf-8").replace("64", "65"))
     loaded = InputClassifier.load(saved, trust=True)
     loaded.encoding.name = f"{tmp_path}/words.py:embed"
     with pytest.raises(InputError, match="other features than when this model was fitted"):
@@ -147,28 +131,28 @@ def n_encoded(monkeypatch):
         (labelled(OLD, 12), [*labelled(NEW, 1), ("", "wren")], r"1 of 4 inputs of .*new.csv cannot be read: row 4"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_is_encoded(folder, tmp_path, n_encoded, old, new, said):
+def test_what_is_wrong_is_found_before_anything_is_encoded(tables, tmp_path, n_encoded, old, new, said):
     for name, rows in (("old.csv", old), ("new.csv", new)):
         write_table(tmp_path / name, rows, header=("text", "label")[: len(rows[0])])
     with pytest.raises(InputError, match=said):
-        InputClassifier(f"{folder}/words.py:embed", base=tmp_path / "old.csv", strict=True).fit(tmp_path / "new.csv")
+        InputClassifier(f"{tables}/words.py:embed", base=tmp_path / "old.csv", strict=True).fit(tmp_path / "new.csv")
     # One and two inputs are those that the encoder is probed with.
     assert sorted(n_encoded) in ([], [1, 2])
 
 
 @pytest.mark.parametrize(("few", "said"), [(12, "only classes with at most 12"), (2, "no class with at most 2")])
-def test_the_few_of_one_file_are_counted_before_anything_is_encoded(folder, tmp_path, n_encoded, few, said):
+def test_the_few_of_one_file_are_counted_before_anything_is_encoded(tables, tmp_path, n_encoded, few, said):
     rows = [*labelled(OLD, 12), *labelled(NEW, 3), *[(text, "") for text in sentences("kite", 20, seed=5)]]
     write_table(tmp_path / "all.csv", rows)
-    model = InputClassifier(f"{folder}/words.py:embed")
+    model = InputClassifier(f"{tables}/words.py:embed")
     with pytest.raises(InputError, match=said):
         model.fit_together(tmp_path / "all.csv", few=few)
     assert n_encoded == []
     assert model.fit_together(tmp_path / "all.csv").unlabelled == 20
 
 
-def test_the_support_is_encoded_before_the_base(folder, n_encoded):
-    InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+def test_the_support_is_encoded_before_the_base(tables, n_encoded):
+    InputClassifier(f"{tables}/words.py:embed", base=tables / "old.csv").fit(tables / "new.csv")
     assert n_encoded[2] == 9
 
 

@@ -6,11 +6,11 @@ import shutil
 
 import numpy as np
 import pytest
-from sentences import read_table
 
 from hotshot import InputClassifier
 from hotshot.errors import InputError
 from hotshot.inputs.inputs import IMAGES, open_inputs
+from sentences import read_table
 
 PIL = pytest.importorskip("PIL.Image")
 pytest.importorskip("torch")
@@ -142,16 +142,14 @@ def test_corrupt_and_missing_images_are_rows_with_errors(hotshot, model, photogr
     (inbox / "a-broken.png").write_bytes(b"no image")
     (inbox / "notes.txt").write_text("none", encoding="utf-8")
     (inbox / "IMG_1.HEIC").write_bytes(b"none")
-    found = hotshot("predict", photographs / "colours.model", inbox, "-o", "answers.csv")
-    assert found.returncode == 0, found.stderr
-    notes = " ".join(found.stderr.split())
+    found = hotshot.succeeds("predict", photographs / "colours.model", inbox, "-o", "answers.csv")
+    notes = found.noted
     assert "2 files other than images, left out (1 .heic, 1 .txt): convert .heic to .jpg" in notes
     rows = read_table(photographs / "answers.csv")
     assert [row["path"] for row in rows if row["error"]] == ["a-broken.png"]
     assert all(row["class"] for row in rows if not row["error"])
     (photographs / "list.txt").write_text("inbox/gone.png\n" + f"inbox/{rows[0]['path']}\n", encoding="utf-8")
-    found = hotshot("predict", photographs / "colours.model", photographs / "list.txt", "-o", "listed.csv")
-    assert found.returncode == 0, found.stderr
+    found = hotshot.succeeds("predict", photographs / "colours.model", photographs / "list.txt", "-o", "listed.csv")
     listed = read_table(photographs / "listed.csv")
     assert ["No such file" in listed[0]["error"], listed[1]["class"]] == [True, rows[0]["class"]]
 

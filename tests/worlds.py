@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sentences import ENCODER, sentences, write_table
 
 from hotshot import InputClassifier
 from hotshot.files import Samples, write_features
+from sentences import ENCODER, sentences, write_table
 
 KINDS = ["texts", "images", "features"]
 OLD, NEW, LATER = [f"old{i}" for i in range(8)], ["kite", "wren"], "gull"
