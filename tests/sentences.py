@@ -51,6 +51,11 @@ def read_table(path):
         return list(csv.DictReader(file))
 
 
+def contents(folder):
+    """Every file in a folder with its bytes, and every folder."""
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
 OLD = [f"old{chr(97 + i)}" for i in range(20)]
 NEW = ["kite", "wren", "lark"]
 

@@ -16,6 +16,7 @@ from hotshot.bank import converting
 from hotshot.cli.convert import convert
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import Samples, open_features, read_features, write_features
+from sentences import contents
 
 X = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 Y = np.repeat(["wren", "kite"], 10)
@@ -156,7 +157,7 @@ def test_mistakes_leave_all_as_it_was(features, tmp_path, name, options, message
     (tmp_path / "other.labels.npy").write_bytes(b"precious")
     with pytest.raises(ParameterError, match="is both input and output"):
         converting.convert(features, tmp_path / "link.npz")
-    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    before = contents(tmp_path)
     with pytest.raises((ParameterError, InputError), match=message):
         convert(features, tmp_path / name, **options)
-    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+    assert contents(tmp_path) == before

@@ -13,7 +13,7 @@ import pytest
 
 from hotshot import InputClassifier
 from hotshot.files import Samples, write_features
-from sentences import NEW, OLD, labelled, read_table, sentences, write_table
+from sentences import NEW, OLD, contents, labelled, read_table, sentences, write_table
 
 
 @pytest.fixture
@@ -157,9 +157,9 @@ def test_a_mistake_is_one_sentence(hotshot, here, line, said):
     description.write_text(json.dumps({**content, "version": 99}), encoding="utf-8")
     write_features(here / "other.safetensors", Samples(np.ones((3, 64), np.float32), about={"extractor": "another"}))
     np.savez(here / "wide.npz", X=np.ones((3, 65)), y=["a", "b", "c"])
-    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    before = contents(here)
     found = hotshot.refuses(*line.split())
     assert said in found
     assert found.startswith("hotshot: ")
     assert "hotshot: " not in found[9:]
-    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert contents(here) == before

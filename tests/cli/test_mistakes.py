@@ -56,10 +56,7 @@ MISTAKES = [
     ("evaluate --bank banking77 --ways 1", "ways must be an integer from 2 to 10,000, got 1"),
     ("evaluate --bank banking77 --queries dirichlet:2:60", "shots of each and 300 queries need"),
     ("evaluate --bank banking77 --setting shut", "setting must be one of closed, generalised, open, got 'shut'."),
-    (
-        "evaluate --bank banking77 --setting open --ways 30",
-        "30-way tasks in the open setting need more than 30 classes",
-    ),
+    ("evaluate --bank banking77 --setting open --ways 30", "30-way tasks in the open setting need more than 30"),
     ("evaluate --bank '\x1b[31mred'", r"bank must be one of banking77, omniglot, got '\x1b[31mred'"),
     ("tune --bank banking77 --ways 20-5", "ways must be a number or a range such as 5-20"),
     ("tune --bank banking77 --grid epsilon=nan", "epsilon"),
@@ -84,10 +81,7 @@ MISTAKES = [
     ("evaluate --base {}/base.npz --novel {}/nowhere.npz", "There is no file"),
     ("evaluate --base {}/base.npz --novel {}/narrow.npz", "extract both with the same model"),
     ("evaluate --base {}/base.npz --novel {}/mixed.npz", "must not be base classes"),
-    (
-        "evaluate --base {}/base.safetensors --novel {}/novel.safetensors",
-        "The extractor is 'DINO' in the base file and 'CLIP' in the novel file: use one kind of features.",
-    ),
+    ("evaluate --base {}/base.safetensors --novel {}/novel.safetensors", "is 'DINO' in the base file and 'CLIP' in"),
     ("tune --base {}/base.safetensors --val {}/novel.safetensors", "use one kind of features"),
     ("evaluate --base {}/base.npz --novel {}/page.npz", "is a web page"),
     ("evaluate --base {}/base.npz --novel {}/empty.npz", "is empty"),
@@ -143,13 +137,10 @@ SAID = '{"format": "hotshot parameters 1", "parameters": %s}'
 def test_an_invalid_file_of_parameters_is_one_sentence(hotshot, files, tmp_path, content, message):
     (tmp_path / "p.json").write_text(content)
     size = ("--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1")
-    run = hotshot(
-        "evaluate", "--base", files / "base.npz", "--novel", files / "novel.npz", *size, "--methods", "hot=p.json"
-    )
-    assert run.returncode == 2, run.stdout
-    assert message in run.noted
-    assert "Traceback" not in run.stderr
-    assert "\x1b[31mred" not in run.stderr
+    data = ("--base", files / "base.npz", "--novel", files / "novel.npz")
+    said = hotshot.refuses("evaluate", *data, *size, "--methods", "hot=p.json")
+    assert message in said
+    assert "\x1b[31mred" not in said
 
 
 @pytest.mark.parametrize(

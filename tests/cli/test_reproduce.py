@@ -34,7 +34,11 @@ def test_every_experiment_is_listed(hotshot):
 
 def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, monkeypatch):
     monkeypatch.setattr(transport, "PER_CLASS", 20)
-    flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
+    monkeypatch.setattr(tuning, "DEFAULT_GRID", {"epsilon": [0.01, 0.05]})
+    X, y = make_bank(6, 24, 6, seed=5, spread=0.7)
+    np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
+    flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet", "--val", "val.npz"]
+    flags += ["--other", "birds=base.npz,novel.npz,Conv4"]
     hotshot.succeeds("reproduce", "--all", *flags)
     for name, experiment in EXPERIMENTS.items():
         found = load_findings(tmp_path / "reproduction" / name)
@@ -48,6 +52,12 @@ def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, 
     tables = load_findings(tmp_path / "reproduction" / "costs")["tables"]
     published = {"mean": 68.57, "half_width": 0.55, "published": True, "signed": False, "places": 2}
     assert tables[0]["rows"][0][3] == published
+    accuracies, backbones = (
+        [row[0] for row in load_findings(tmp_path / "reproduction" / name)["tables"][0]["rows"]]
+        for name in ("accuracy", "backbones")
+    )
+    assert accuracies[:2] == ["H-OT", "H-OT tuned on validation classes"]
+    assert "Conv4" in backbones
     again = hotshot("reproduce", "costs", *flags, "--json")
     assert json.loads(again.stdout)[0]["tables"] == tables
 
@@ -57,27 +67,6 @@ def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     run = hotshot.succeeds("reproduce", "nearest", "--bank", "omniglot")
     assert "40 tasks per evaluation instead of 2000" in run.stdout
     assert "20-way-1-shot task of omniglot" in run.stdout
-
-
-def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "DEFAULT_GRID", {"epsilon": [0.01, 0.05]})
-    X, y = make_bank(4, 24, 6, seed=5, spread=0.7)
-    np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
-    hotshot.succeeds(
-        "reproduce", "accuracy", *files, "--val", "val.npz", "--tasks", "3", "--ways", "3", "--queries", "5",
-        "--jobs", "1",
-    )  # fmt: skip
-    rows = [row[0] for row in load_findings(tmp_path / "reproduction" / "accuracy")["tables"][0]["rows"]]
-    assert rows[:2] == ["H-OT", "H-OT tuned on validation classes"]
-
-
-def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
-    hotshot.succeeds(
-        "reproduce", "backbones", *files, "--tasks", "3", "--jobs", "1", "--name", "birds", "--queries", "5",
-        "--other", "birds=base.npz,novel.npz,Conv4",
-    )  # fmt: skip
-    table = load_findings(tmp_path / "reproduction" / "backbones")["tables"][0]
-    assert [row[0] for row in table["rows"]] == ["feature set 1", "Conv4"]
 
 
 def test_feature_sets_with_the_same_title_are_refused(hotshot, files):

@@ -117,21 +117,23 @@ def test_a_flat_folder_of_images_has_no_labels(tmp_path):
     assert next(open_inputs(tmp_path / "all", IMAGES).batches(10)).y is None
 
 
-def test_a_file_that_is_not_an_image_is_named(model, photographs):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("inbox", r"broken\.png is not a readable image.*repair or remove"),
+        ("empty", "contains no images"),
+        ("list.txt", r"missing\.png is not a readable image, it cannot be read, No such file"),
+        ("eyes.py", "is not an image"),
+        ("a.heic", r"is not an image: convert \.heic to \.jpg first"),
+    ],
+)
+def test_a_file_that_is_not_an_image_is_named(model, photographs, name, said):
     (photographs / "inbox" / "broken.png").write_bytes(b"no image")
-    with pytest.raises(InputError, match=r"broken\.png is not a readable image.*repair or remove"):
-        model.predict(photographs / "inbox")
     (photographs / "empty").mkdir()
-    with pytest.raises(InputError, match="contains no images"):
-        model.predict(photographs / "empty")
     (photographs / "list.txt").write_text("missing.png\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"missing\.png is not a readable image, it cannot be read, No such file"):
-        model.predict(photographs / "list.txt")
-    with pytest.raises(InputError, match="is not an image"):
-        model.predict(photographs / "eyes.py")
     (photographs / "a.heic").write_bytes(b"none")
-    with pytest.raises(InputError, match=r"is not an image: convert \.heic to \.jpg first"):
-        model.predict(photographs / "a.heic")
+    with pytest.raises(InputError, match=said):
+        model.predict(photographs / name)
     with pytest.raises(InputError, match="has no labels: put images into one folder per class"):
         InputClassifier(model.encoder).fit(photographs / "new" / "blue")
 

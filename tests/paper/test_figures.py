@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
@@ -173,20 +171,6 @@ def test_files_do_not_depend_on_those_written_before(tmp_path):
 )
 def test_names_are_shortened_in_the_middle(name, shown):
     assert fitted([name], 10) == [shown]
-
-
-def imported(nodes):
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def test_matplotlib_is_imported_where_it_is_needed_and_pyplot_never():
-    tree = ast.parse(Path(figures.__file__).read_text())
-    assert not [name for name in imported(tree.body) if "matplotlib" in name]
-    assert not [name for name in imported(ast.walk(tree)) if "pyplot" in name]
 
 
 # What each kind shows

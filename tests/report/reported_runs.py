@@ -10,8 +10,11 @@ import numpy as np
 from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses
 from hotshot.evaluation import evaluate
+from hotshot.evaluation.tables import Number, Table
 from hotshot.evaluation.tasks import labels_hash
 from hotshot.files import read_features
+from hotshot.paper import Findings, save_findings
+from hotshot.paper.findings import Claim
 from hotshot.report import Source
 
 IMAGE = '<img src=x onerror="document.title=String.fromCharCode(82,65,78)">'
@@ -59,51 +62,29 @@ def make_run(folder: Path, methods=("hot", "logistic", "centroid-cl2n"), out="ru
 
 
 FIGURE = """<?xml version="1.0"?>
-<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="200pt" height="100pt"
- viewBox="0 0 200 100" onload="document.title='RAN'">
-<style>body { display: none }</style><script>document.title='RAN'</script>
-<defs><clipPath id="clip"><rect x="0" y="0" width="200" height="100"/></clipPath></defs>
-<g id="figure_1"><g clip-path="url(#clip)"><path id="line" d="M 0 0 L 200 100" style="fill: none; stroke: #222222"/></g>
-<use xlink:href="#line"/><use xlink:href="https://example.org/x.svg#y"/><image xlink:href="https://example.org/x.png"/>
-<text x="5" y="20" style="background: url(https://example.org/z.png)">two  words &lt;b&gt;</text>
-<foreignObject><body xmlns="http://www.w3.org/1999/xhtml"><img src="x"/></body></foreignObject></g></svg>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 200 100"
+ onload="document.title='RAN'"><script>document.title='RAN'</script><image xlink:href="https://example.org/x.png"/>
+<text x="5" y="20" style="background: url(https://example.org/z.png)">two  words</text></svg>
 """
 
 
 def make_reproduction(folder: Path, **about) -> Path:
     """A folder as `hotshot reproduce` leaves it, with two experiments."""
     out = folder / "paper"
+    numbers = Number(68.57, 0.55), Number(70.25, published=True)
+    rows = ((IMAGE, Number(-1.5, 0.25, signed=True), None), ("H-OT", *numbers))
+    claims = (
+        Claim(f"{SCRIPT} is ahead.", "holds", "H-OT +1.50 ± 0.25"),
+        Claim("It is not.", "does not hold", "H-OT -1.50 ± 0.25; cross-domain"),
+    )
     for name, title, figures in (("costs", "Costs", []), ("plan", f"Plan of {IMAGE}", ["plan", "plan-2"])):
-        part = out / name
-        part.mkdir(parents=True)
-        document = {
-            "experiment": name,
-            "title": title,
-            "paper": "Table 3",
-            "claims": [
-                {"text": f"{SCRIPT} is ahead.", "verdict": "holds", "measured": "H-OT +1.50 ± 0.25"},
-                {"text": "It is not.", "verdict": "does not hold", "measured": "H-OT -1.50 ± 0.25; cross-domain"},
-            ]
-            if name == "costs"
-            else [],
-            "sentences": [f"{name} found {SCRIPT}."],
-            "tables": [
-                {
-                    "title": f"Table of {name}",
-                    "columns": ["method", "accuracy", "in the paper"],
-                    "rows": [
-                        [IMAGE, {"mean": -1.5, "half_width": 0.25, "published": False, "signed": True}, None],
-                        ["H-OT", {"mean": 68.57, "half_width": 0.55}, {"mean": 70.25, "published": True}],
-                    ],
-                    "notes": ["A note."],
-                }
-            ],
-            "figures": figures,
-            "tasks": 40,
-        }
-        (part / "findings.json").write_text(json.dumps(document))
+        table = Table(f"Table of {name}", ("method", "accuracy", "in the paper"), rows, ("A note.",))
+        found = Findings((f"{name} found {SCRIPT}.",), (table,), claims=claims if name == "costs" else ())
+        entries = {"experiment": name, "title": title, "paper": "Table 3", "tasks": TASKS}
+        document = {**save_findings(out / name, found, entries), "figures": figures}
+        (out / name / "findings.json").write_text(json.dumps(document))
         for stem in figures:
-            (part / f"{stem}.svg").write_text(FIGURE)
+            (out / name / f"{stem}.svg").write_text(FIGURE)
     base, X, y = read(Source(base=folder / "base.npz", novel=folder / "novel.npz"))
     request = {"features": [base.fingerprint, array_hash(X), labels_hash(y)]}
     run = {"source": source(folder), "ways": WAYS, "queries": QUERIES, "seed": 0, "request": request, **about}

@@ -18,10 +18,9 @@ from hotshot.bank import BaseClasses
 from hotshot.cli.report import report
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
-from hotshot.report import Source, make_report, write_report
+from hotshot.report import Source, make_report
 from hotshot.report import run as run_parts
 from hotshot.report.explorer import method_to_explore
-from hotshot.report.page import breakable
 
 MISSING = "The task explorer is left out."
 
@@ -112,13 +111,6 @@ def test_names_are_escaped_and_nothing_is_loaded_or_run(folder):
     assert not [name for name in attributes if name.startswith("on")]
     assert set(re.findall(r'\ssrc="(.*?),', outside)) == {"data:image/svg+xml;base64"}
     assert all(target.startswith("#") for target in re.findall(r'href="(.*?)"', outside))
-
-
-@pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", "two  words\n z_", IMAGE, *NOVEL])
-def test_names_may_break_and_stay_whole(text):
-    pieces = breakable(text).split("<wbr>")
-    assert html.unescape("".join(pieces)) == text
-    assert all(re.fullmatch(r"[^_/-]*[_/-]*", html.unescape(piece)) for piece in pieces)
 
 
 def test_the_explorer_has_the_worst_and_the_best_tasks_as_recorded(folder):
@@ -213,7 +205,6 @@ def test_files_that_are_gone_or_changed_leave_the_explorer_out_until_they_are_na
     [
         ({"about": None}, "does not record where the data are"),
         ({"about": {"source": "here"}}, "does not record where the data are"),
-        ({"methods": ["logistic", "ridge"]}, "None of its methods borrows"),
     ],
 )
 def test_why_there_is_no_explorer_is_said(fresh, changes, words):
@@ -264,18 +255,6 @@ def test_damaged_findings_are_refused_in_one_sentence(fresh, change, words):
     (out / "plan" / "findings.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=words):
         make_report([out], read, tasks=0)
-
-
-def test_only_reports_are_overwritten(folder, tmp_path):
-    out = tmp_path / "new" / "report.html"
-    for _ in range(2):
-        write_report(out, make_report([folder / "run"], read, tasks=0))
-    other = tmp_path / "features.npz"
-    other.write_bytes(b"PK")
-    for path in (other, tmp_path):
-        with pytest.raises(InputError, match=re.escape(str(path))):
-            write_report(path, "")
-    assert other.read_bytes() == b"PK"
 
 
 def test_a_page_that_cannot_be_written_is_said_before_tasks_are_fitted(folder, tmp_path, monkeypatch):
