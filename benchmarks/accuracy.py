@@ -8,23 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.shared import (
-    SPLITS,
-    Data,
-    DataFolder,
-    Jobs,
-    Methods,
-    Out,
-    Seed,
-    Sets,
-    Tasks,
-    evaluated,
-    load,
-    say,
-    show,
-    timed,
-    ways_of,
-)  # fmt: skip
+from benchmarks import shared
+from benchmarks.shared import evaluated, load, say, show
 from hotshot.classifiers import METHOD_NAMES
 from hotshot.classifiers.named import named_method
 from hotshot.classifiers.rival import TransductiveClassifier
@@ -37,13 +22,13 @@ SLOW_SHARE, OMNIGLOT_SHARE = 8, 4
 
 
 def main(
-    data: DataFolder,
-    sets: Sets = f"{SPLITS},miniimagenet,omniglot",
-    methods: Methods = "hot,plda,lda,logistic-tuned,centroid-cl2n",
-    tasks: Tasks = 2000,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    out: Out = None,
+    data: shared.DataFolder,
+    sets: shared.Sets = f"{shared.SPLITS},miniimagenet,omniglot",
+    methods: shared.Methods = "hot,plda,lda,logistic-tuned,centroid-cl2n",
+    tasks: shared.Tasks = 2000,
+    seed: shared.Seed = 0,
+    jobs: shared.Jobs = -1,
+    out: shared.Out = None,
 ) -> None:
     # Those of joint classification have a benchmark of their own.
     alone = [name for name in METHOD_NAMES if not isinstance(named_method(name, None), TransductiveClassifier)]
@@ -52,15 +37,17 @@ def main(
     runs: dict[str, list[Evaluation]] = {}
     for name in sets.split(","):
         loaded = load(name, data)
-        show_choice(name, loaded)
-        shared = {"ways": ways_of(name), "seed": seed, "n_jobs": jobs}
+        choice, seconds = shared.timed(named_method(REFERENCE, loaded[0]).choice)
+        say(f"{name}: settings chosen in {seconds:.1f} s")
+        show(choice_table(choice))
+        options = {"ways": shared.ways_of(name), "seed": seed, "n_jobs": jobs}
         n_tasks = tasks // OMNIGLOT_SHARE if name == "omniglot" else tasks
         runs[name] = []
         for share, some in ((1, quick), (SLOW_SHARE, slow)):
             if some:
                 place = out and out / f"{name.replace('/', '_')}-{share}"
                 found = evaluated(
-                    list(dict.fromkeys([REFERENCE, *some])), loaded, n_tasks // share, out=place, **shared
+                    list(dict.fromkeys([REFERENCE, *some])), loaded, n_tasks // share, out=place, **options
                 )
                 for table in (*(result_table(found, shots) for shots in found.shots), detail_table(found, 0.5)):
                     show(table)
@@ -69,13 +56,6 @@ def main(
                 runs[name].append(found)
     for shots in (1, 5):
         show(lead_table(runs, shots))
-
-
-def show_choice(name: str, data: Data) -> None:
-    """The settings that H-OT chooses on the base classes, and how long that takes."""
-    choice, seconds = timed(lambda: named_method(REFERENCE, data[0]).choice())
-    say(f"{name}: settings chosen in {seconds:.1f} s")
-    show(choice_table(choice))
 
 
 def lead_table(runs: dict[str, list[Evaluation]], shots: int) -> Table:

@@ -1,7 +1,7 @@
-"""Plain implementations of H-OT and Free-Lunch from their papers: the reference for hotshot's speed.
+"""A plain implementation of H-OT from its paper: the reference for hotshot's speed.
 
 Tasks, base classes and support samples are processed one after another, with NumPy and scikit-learn; equation numbers
-are those of the H-OT paper. Statistics of the base classes are computed once.
+are those of the paper. Statistics of the base classes are computed once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ POWER, POWER_OFFSET = 0.5, 1e-6
 EPSILON, MAX_ITERATIONS, TOLERANCE = 0.01, 200, 1e-6
 ALPHA, BASE_SHARE = 0.21, 0.7
 GENERATED = 750
-NEIGHBOURS = 2
 
 Solver = Callable[[np.ndarray], np.ndarray]
 
@@ -90,47 +89,17 @@ def transfer_weights(base: BaseStatistics, support: np.ndarray, solver: Solver) 
 
 
 def hierarchical_transport(
-    base: BaseStatistics,
-    X: np.ndarray,
-    y: np.ndarray,
-    queries: np.ndarray,
-    rng: np.random.Generator,
-    solver: Solver = sinkhorn,
+    base: BaseStatistics, X: np.ndarray, y: np.ndarray, queries: np.ndarray, rng: np.random.Generator, solver: Solver
 ) -> np.ndarray:
     """Predicted labels of the queries by H-OT, eqs. 6 to 12, with means mixed as in the authors' program."""
     support = (X + POWER_OFFSET) ** POWER
-    weights = transfer_weights(base, support, solver)
-    gaussians = [
-        (BASE_SHARE * (w @ base.means) + (1 - BASE_SHARE) * x, np.tensordot(w, base.covariances, axes=1) + ALPHA)
-        for w, x in zip(weights, support, strict=True)
-    ]
-    return _classify(gaussians, support, y, queries, rng)
-
-
-def free_lunch(
-    base: BaseStatistics, X: np.ndarray, y: np.ndarray, queries: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Predicted labels of the queries by Free-Lunch, eq. 3."""
-    support = (X + POWER_OFFSET) ** POWER
-    gaussians = []
-    for x in support:
-        near = np.argsort(np.linalg.norm(base.means - x, axis=1))[:NEIGHBOURS]
-        mean = (base.means[near].sum(axis=0) + x) / (NEIGHBOURS + 1)
-        gaussians.append((mean, base.covariances[near].mean(axis=0) + ALPHA))
-    return _classify(gaussians, support, y, queries, rng)
-
-
-def _classify(
-    gaussians: list[tuple[np.ndarray, np.ndarray]],
-    support: np.ndarray,
-    y: np.ndarray,
-    queries: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Generate features from the Gaussian of each support sample, fit eq. 12 and predict."""
-    shots = len(y) // len(np.unique(y))
-    generated = [rng.multivariate_normal(mean, cov, size=GENERATED // shots) for mean, cov in gaussians]
+    generated = []
+    n_generated = GENERATED // (len(y) // len(np.unique(y)))
+    for w, x in zip(transfer_weights(base, support, solver), support, strict=True):
+        mean = BASE_SHARE * (w @ base.means) + (1 - BASE_SHARE) * x
+        covariance = np.tensordot(w, base.covariances, axes=1) + ALPHA
+        generated.append(rng.multivariate_normal(mean, covariance, size=n_generated))
     features = np.concatenate([*generated, support])
-    labels = np.concatenate([np.repeat(y, GENERATED // shots), y])
+    labels = np.concatenate([np.repeat(y, n_generated), y])
     model = LogisticRegression(max_iter=1000).fit(features, labels)
     return model.predict((queries + POWER_OFFSET) ** POWER)
