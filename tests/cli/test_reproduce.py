@@ -38,7 +38,7 @@ def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, 
     X, y = make_bank(6, 24, 6, seed=5, spread=0.7)
     np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
     flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet", "--val", "val.npz"]
-    flags += ["--other", "birds=base.npz,novel.npz,Conv4"]
+    flags += ["--other", "miniImageNet=base.npz,novel.npz,Conv4"]
     hotshot.succeeds("reproduce", "--all", *flags)
     for name, experiment in EXPERIMENTS.items():
         found = load_findings(tmp_path / "reproduction" / name)
