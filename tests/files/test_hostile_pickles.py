@@ -271,7 +271,7 @@ FLOODS = {
     ),
     "laughs": laughs(10, 100),
     "one vector a million times": repeated(b"](" + b"K\x01" * 640 + b"e", 1000, 1000),
-    "one array a million times": repeated(ARRAY, 1000, 1000),
+    "one array ten million times": repeated(ARRAY, 1000, 10_000),
     "empty vectors": repeated(b")", 10_000, 10_000),
     "keys of one hash": colliding_keys(SIZE // 100),
     "labels as long as the longest": (
