@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from hotshot.method.heads.bound import Training, head_problem, minimise_bound
 
-# Of scikit-learn's fit. At its default tolerance of 1e-4, which depends on the start, accuracies of 20 ways are up to 0.2
-# points lower than at the minimum.
+# Of scikit-learn's fit. At its default tolerance of 1e-4 the result depends on the start: accuracies of 20 ways were up
+# to 0.2 points lower than at the minimum.
 MAX_ITERATIONS, TOLERANCE = 1000, 1e-6
 # Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
 JITTER = 1e-6
