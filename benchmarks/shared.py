@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -242,7 +243,18 @@ def _confined(work: Callable[[], object], folder: Path, log: Path, seconds: int,
     for what, limit in limits.items():
         used = psutil.Process().memory_info().vms if what == resource.RLIMIT_AS else 0
         resource.setrlimit(what, (limit + used,) * 2)
-    work()
+    code: Any = 0
+    try:
+        work()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without waiting for the worker processes of libraries, which end with the fork.
+    os._exit(code)
 
 
 def printed(log: Path) -> tuple[str, str]:
